@@ -29,7 +29,8 @@ COMPUTE = {"float32": "float32", "float16": "float16", "int8": "int8_float32"}
 class FasterWhisper:
     """A recogniser. model: a name or a path, see ``weights.locate``. decoding: a key of ``BEAMS``. words: add words.
 
-    language: a code, or ``auto``, which detects the language of each chunk. on: the configuration's ``features``, with the device of networks.
+    language: a code, or ``auto``, which detects the language of each chunk. on: the configuration's ``features``, with
+    the device of networks.
     """
 
     concurrency = 1
@@ -74,7 +75,9 @@ class FasterWhisper:
             spoken = _detected(model, samples) if self._language == AUTO else None
             language = spoken.language if spoken else self._language
             if language not in model.supported_languages or not _has(model, language):
-                raise StoreError(f"{path} does not know the language {language!r}: choose another model or asr.language")
+                raise StoreError(
+                    f"{path} does not know the language {language!r}: choose another model or asr.language"
+                )
             found, _ = model.transcribe(
                 padded.astype(np.float32) / 32768,
                 language=language,

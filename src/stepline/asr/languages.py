@@ -13,11 +13,12 @@ from stepline.errors import ConfigError
 
 ENGLISH, AUTO, MULTI = "en", "auto", "multi"
 """The default; detection for each recording; Deepgram's recognition of several languages in one recording."""
-WHISPER = tuple(
+_CODES = (
     "en zh de es ru ko fr ja pt tr pl ca nl ar sv it id hi fi vi he uk el ms cs ro da hu ta no th ur hr bg lt la mi ml "
     "cy sk te fa lv bn sr az sl kn et mk br eu is hy ne mn bs kk sq sw gl mr pa si km sn yo so af oc ka be tg sd gu am "
-    "yi lo uz fo ht ps tk nn mt sa lb my bo tl mg as tt haw ln ha ba jw su yue".split()
+    "yi lo uz fo ht ps tk nn mt sa lb my bo tl mg as tt haw ln ha ba jw su yue"
 )
+WHISPER = tuple(_CODES.split())
 """Whisper's codes, in its order."""
 DEEPGRAM = (*WHISPER, "xh", "zu")
 """The languages that a tag of Deepgram may begin with; which of them a model knows is up to the service."""
@@ -46,7 +47,9 @@ def check(engine: str, options: Mapping[str, Any], key: str = "asr.language") ->
         raise ConfigError(f"{refused}, whose model is English; use en, or another asr.engine")
     if engine == "deepgram":
         if language not in (AUTO, MULTI) and not (TAG.fullmatch(language) and language.split("-")[0] in DEEPGRAM):
-            raise ConfigError(f"{refused}; choose from {', '.join((AUTO, MULTI, *DEEPGRAM))}, or such a code with a region")
+            raise ConfigError(
+                f"{refused}; choose from {', '.join((AUTO, MULTI, *DEEPGRAM))}, or such a code with a region"
+            )
         return
     model = options["model"]
     if weights.is_parakeet(engine, model):

@@ -34,8 +34,12 @@ def answer(loaded: "Loaded", audio: NDArray[np.float32]) -> bytes:
     """Return the tokens of a chunk, at most 120 s at once; each cut is as between chunks."""
     found = []
     for start, part in _parts(audio):
-        tokens = (_ctc if loaded.kind == "parakeet_ctc" else _tdt)(loaded, np.pad(part, (0, max(0, SHORTEST - len(part)))))
-        found += [[text, start_s + start / RATE, end_s + start / RATE, likely] for text, start_s, end_s, likely in tokens]
+        tokens = (_ctc if loaded.kind == "parakeet_ctc" else _tdt)(
+            loaded, np.pad(part, (0, max(0, SHORTEST - len(part))))
+        )
+        found += [
+            [text, start_s + start / RATE, end_s + start / RATE, likely] for text, start_s, end_s, likely in tokens
+        ]
     return json.dumps({"tokens": found}).encode()
 
 

@@ -27,7 +27,7 @@ def windows(samples: NDArray[np.int16]) -> list[NDArray[np.float32]]:
     parts = [samples[start : start + WINDOW] for start in np.linspace(0, last, number).astype(int)]
     first = int(np.argmax(samples != 0))
     heard = [part for part in parts if part.any()] or [samples[first : first + WINDOW]]
-    return [part.astype(np.float32) / 32768 for part in heard]
+    return [part.astype(np.float32) / np.float32(32768) for part in heard]
 
 
 def likeliest(probabilities: list[dict[str, float]]) -> Spoken:

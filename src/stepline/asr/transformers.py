@@ -55,7 +55,7 @@ class Transformers:
         loaded = _load(path, self.parameters["model"], device)
         torch.set_num_threads(THREADS["transformers"])
         torch.backends.cudnn.allow_tf32 = False
-        audio = samples.astype(np.float32) / 32768
+        audio = samples.astype(np.float32) / np.float32(32768)
         try:
             with torch.inference_mode():
                 if loaded.kind != "whisper":
@@ -135,7 +135,7 @@ def _load(path: Path, identity: str, device: str) -> Loaded:
             network.generation_config = GenerationConfig.from_pretrained(path, local_files_only=True)
         if kind == "parakeet_tdt" and network.generation_config.decoder_start_token_id is None:
             network.generation_config.decoder_start_token_id = config.blank_token_id
-        extractor = AutoFeatureExtractor.from_pretrained(path, **local)
+        extractor = AutoFeatureExtractor.from_pretrained(path, **local)  # type: ignore[no-untyped-call]
         tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
     except StoreError:
         raise
@@ -154,7 +154,9 @@ def _load(path: Path, identity: str, device: str) -> Loaded:
 
 def _languages(path: Path, generation: Any) -> tuple[str, ...]:
     if getattr(generation, "no_timestamps_token_id", None) is None:
-        raise StoreError(f"{path}/generation_config.json is of an old version, without the tokens of times: get it again")
+        raise StoreError(
+            f"{path}/generation_config.json is of an old version, without the tokens of times: get it again"
+        )
     if not getattr(generation, "is_multilingual", False):
         return (ENGLISH,)
     return tuple(token.strip("<|>") for token in generation.lang_to_id)

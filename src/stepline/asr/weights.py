@@ -104,8 +104,8 @@ def how_to_get(absent: str) -> str:
     if folder == FOLDERS["faster_whisper"] and name in FASTER_WHISPER:
         return f"hf download {FASTER_WHISPER[name]} --local-dir weights/{absent}"
     if folder == FOLDERS["transformers"] and (named := HUB_MODEL.fullmatch(f"hf:{name}")) and named[3]:
-        files = "--include '*.json' --include model.safetensors"
-        return f"hf download {named[1]}/{named[2]} --revision {named[3]} {files} --local-dir {_hub_folder(*named.groups())}"
+        what = f"{named[1]}/{named[2]} --revision {named[3]} --include '*.json' --include model.safetensors"
+        return f"hf download {what} --local-dir {_hub_folder(*named.groups())}"
     place = Path(os.path.expanduser(absent))
     return f"mkdir -p {shlex.quote(str(place.parent))} && cp -r MODEL {shlex.quote(str(place))}"
 
@@ -117,13 +117,15 @@ def _places(engine: str, model: str) -> list[Path]:
         return [Path(os.path.expanduser(model))]
     elif engine == "transformers":
         raise ConfigError(
-            f"asr.transformers.model: {model!r} is not allowed; write hf:<owner>/<name> or hf:<owner>/<name>@<revision>, "
-            "or a path, which contains a /"
+            f"asr.transformers.model: {model!r} is not allowed; write hf:<owner>/<name>, "
+            "hf:<owner>/<name>@<revision>, or a path, which contains a /"
         )
     else:
         names = WHISPER if engine == "whisper" else FASTER_WHISPER
         if model not in names:
-            raise ConfigError(f"asr.{engine}.model: {model!r} is not allowed; choose from {', '.join(names)}, or a path")
+            raise ConfigError(
+                f"asr.{engine}.model: {model!r} is not allowed; choose from {', '.join(names)}, or a path"
+            )
         path = Path("weights", FOLDERS[engine], f"{model}.pt" if engine == "whisper" else model)
     root = mirror_root()
     return [path, root / path] if root else [path]

@@ -44,7 +44,8 @@ SEED = 0
 class Whisper:
     """A recogniser. model: a name or a path, see ``weights.locate``. decoding: a key of ``DECODING``. words: add words.
 
-    language: a code, or ``auto``, which detects the language of each chunk. on: the configuration's ``features``, with the device of networks.
+    language: a code, or ``auto``, which detects the language of each chunk. on: the configuration's ``features``, with
+    the device of networks.
     """
 
     concurrency = 1
@@ -85,7 +86,9 @@ class Whisper:
             spoken = _detected(model, samples) if self._language == AUTO else None
             language = spoken.language if spoken else self._language
             if language not in _languages(model):
-                raise StoreError(f"{path} does not know the language {language!r}: choose another model or asr.language")
+                raise StoreError(
+                    f"{path} does not know the language {language!r}: choose another model or asr.language"
+                )
             result = model.transcribe(samples.astype(np.float32) / 32768, language=language, **options)
         except RuntimeError as error:
             raise StoreError(f"Whisper fails on {device}: {' '.join(str(error).split())[:200]}") from None

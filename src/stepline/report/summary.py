@@ -8,6 +8,7 @@ from typing import Any
 
 from stepline import paths
 from stepline.asr import transcript
+from stepline.asr.languages import ENGLISH
 from stepline.availability import read_availability, read_manifest
 from stepline.io import read_json, write_text
 from stepline.media.timeline import absent_s, described
@@ -17,10 +18,10 @@ from stepline.tables import markdown_table, write_lines
 
 COLUMNS = (
     *("video", "status", "reason", "source", "duration_s", "absent_s", "fps", "width", "height", "codec", "frames"),
-    *("audio", "shots", "sentences", "words"),
+    *("audio", "shots", "sentences", "words", "language"),
 )
 """Columns of ``videos.csv``, followed by one per backbone (number of feature rows), ``needs`` and ``command``."""
-OF = {"shots": ("shots",), "speech": ("sentences", "words")}
+OF = {"shots": ("shots",), "speech": ("sentences", "words", "language")}
 """The columns that exist only if a stage is configured."""
 OF_MEDIA = ("frames", "audio")
 """The columns that exist only if audio and content scores are computed."""
@@ -119,6 +120,7 @@ def summarise_shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]
             "shots": shots.get(video, {}).get("n_shots", ""),
             "sentences": speech.get("n_sentences", ""),
             "words": _words(pipeline, video) if "n_sentences" in speech else "",
+            "language": speech.get("language", ENGLISH) if "n_sentences" in speech else "",
             **{backbone: made.get(video, {}).get("n_rows", "") for backbone, made in features.items()},
         }
     return rows

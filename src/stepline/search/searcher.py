@@ -106,7 +106,8 @@ class Found:
     limited to, if any. backbone: the model that compared the query with ``what`` by ``similarity``, in ``searched`` of
     the ``listed`` videos. unseen: words of the query that do not affect its vector. unsaid: words that occur in no
     transcript, if transcripts were searched. moments_by: how moments were found. top: the requested number of results.
-    window_s: the minimum distance of matches in a video. curves: the curve of each video in the results.
+    window_s: the minimum distance of matches in a video. curves: the curve of each video in the results. hint: a
+    warning about the results, or "".
     """
 
     text: str
@@ -124,6 +125,7 @@ class Found:
     videos: tuple[Ranked, ...]
     matches: tuple[Match, ...]
     curves: Mapping[str, Curve]
+    hint: str = ""
     among: tuple[str, ...] = ()
     is_like: bool = False
 
@@ -252,6 +254,7 @@ class _Question:
             **values,
             backbone=source.name,
             what=source.what,
+            hint=source.hint,
             similarity=corpus.similarity,
             searched=len(corpus.videos),
             listed=self.searcher.listed,

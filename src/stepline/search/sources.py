@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stepline.asr.languages import ENGLISH
 from stepline.backbones.registry import FAMILIES, files_of, own_file, similarity, tower_of
 from stepline.backbones.sentence import MODELS, model_files
 from stepline.errors import ConfigError, MissingError
@@ -29,7 +30,7 @@ class Source:
     """The content that queries are compared with. name: the backbone. what: a description of content and backbone.
 
     encoder: the text encoder, None if there is none. said: whether rows are sentences. vectors: the embedding function
-    of sentences, if a sentence encoder compares them.
+    of sentences, if a sentence encoder compares them. hint: a warning about the results, or "".
     """
 
     name: str
@@ -38,6 +39,7 @@ class Source:
     corpus: Corpus
     said: bool = False
     vectors: Vectors | None = None
+    hint: str = ""
 
 
 def source(pipeline: Pipeline, name: str | None, transcripts: Transcripts, *, needs_text: bool = True) -> Source:
@@ -140,4 +142,7 @@ def _said(pipeline: Pipeline, name: str, transcripts: Transcripts) -> Source:
         return Source(name, what, known, corpus, said=True)
     vectors = Vectors(name, pipeline.name)
     corpus = Corpus(**shape, parts=[vectors(texts)], similarity="cosine")
-    return Source(name, what, vectors.encoder, corpus, said=True, vectors=vectors)
+    other = sorted({transcripts.language(video) for video in spoken} - {"", ENGLISH})
+    way = f"`--backbone {words.NAME}` compares words instead"
+    hint = f"{name} was trained on English, and transcripts are in {', '.join(other)}: {way}" if other else ""
+    return Source(name, what, vectors.encoder, corpus, said=True, vectors=vectors, hint=hint)
