@@ -88,7 +88,7 @@ def test_table_and_page_show_what_is_wanted_alone(pipeline: Pipeline) -> None:
     def of(*stages: str) -> Pipeline:
         return Pipeline.of(validate({"datasets": {"mine": {"videos": "clips", "stages": [*stages]}}}), "mine")
 
-    spoken = {"sentences", "words"}
+    spoken = {"sentences", "words", "language"}
     everything, silent, alone = (
         {*summarise(of(*stages)).columns}
         for stages in (("speech", "pictures", "features"), ("shots", "features"), ("features",))
