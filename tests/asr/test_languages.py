@@ -185,7 +185,7 @@ def test_parakeets_tokens_are_those_of_its_own_processor(
     answer = made.answer(german)
     assert answer == made.answer(german)
     assert made.spoken(answer) is None
-    loaded = engine._load(folder, made.parameters["model"], "cpu")
+    loaded = engine._load(folder, "cpu")
     processor = transformers.ParakeetProcessor.from_pretrained(folder)
     inputs = processor(german.astype(np.float32) / 32768, sampling_rate=RATE)
     if kind == "ctc":

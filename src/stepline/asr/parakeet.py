@@ -92,8 +92,8 @@ def _tdt(loaded: "Loaded", audio: NDArray[np.float32]) -> Iterator[Token]:
 def sentences(answer: bytes) -> list[Sentence]:
     """Return the sentences of an answer.
 
-    A sentence ends at a pause of 0.8 s; after ``.``, ``?``, ``!`` or ``…`` if the next token begins a word; and after
-    ``。``, ``？`` or ``！``. The confidence of a word or sentence is the mean over its tokens, None if there are none.
+    A sentence ends at a pause of 0.8 s, after one of ``ENDS`` if the next token begins a word, and after one of
+    ``ENDS_AT_ONCE``. The confidence of a word or sentence is the mean over its tokens, None if the model returns none.
     """
     groups: list[list[Token]] = []
     for token in (tuple(token) for token in json.loads(answer)["tokens"]):

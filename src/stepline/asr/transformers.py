@@ -52,7 +52,7 @@ class Transformers:
             needed = ", ".join(weights.NETWORK_FILES)
             raise MissingError(f"the model {self._model} of transformers ({needed}) is absent: run `{how}`")
         device = devices.use(self._on, torch.cuda.is_available)
-        loaded = _load(path, self.parameters["model"], device)
+        loaded = _load(path, device)
         torch.set_num_threads(THREADS["transformers"])
         torch.backends.cudnn.allow_tf32 = False
         audio = samples.astype(np.float32) / np.float32(32768)
@@ -103,8 +103,8 @@ class Loaded:
 
 
 @cache
-def _load(path: Path, identity: str, device: str) -> Loaded:
-    """Return the model in a folder; no code in it is run. identity: of its files, so that a change is loaded."""
+def _load(path: Path, device: str) -> Loaded:
+    """Return the model in a folder; no code in it is run."""
     import torch
 
     from stepline.backbones.torchvision import make_importable
@@ -139,7 +139,7 @@ def _load(path: Path, identity: str, device: str) -> Loaded:
         tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
     except StoreError:
         raise
-    except Exception as error:  # the libraries raise errors of many kinds for damaged files
+    except Exception as error:  # noqa: BLE001 - the libraries raise errors of many kinds for damaged files
         said = " ".join(str(error).split())[:200]
         raise StoreError(f"{path} is not a speech model of transformers ({type(error).__name__}: {said})") from None
     if wrong := sorted([*found["missing_keys"], *found["unexpected_keys"]]):
