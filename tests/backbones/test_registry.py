@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from stepline import needs
 from stepline.backbones import registry
 from stepline.backbones.registry import missing, networks_of, presets, resolve, similarity, spec_of, towers
 from stepline.backbones.weights import WEIGHTS
@@ -42,6 +43,17 @@ def test_precision_reader_and_what_is_stored_come_from_the_configuration() -> No
     assert (spec.compute, spec.dtype, spec.reader) == ("bfloat16", "float32", "decord")
     assert spec.id != resolve("s3d-htstep", config()).id
     assert resolve("histogram", changed).reader == "decord"
+
+
+@pytest.mark.parametrize("name", ["histogram", "s3d-pss"])
+def test_a_reader_that_is_not_installed_is_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STEPLINE_CONDA", raising=False)
+    monkeypatch.setattr(needs, "find_spec", lambda package: None if package in ("decord", "torchcodec") else package)
+    before = missing(name, config())
+    for reader in ("decord", "torchcodec"):
+        assert {*missing(name, config(media={"reader": reader}))} == {Need("package", reader), *before}
+    monkeypatch.setenv("STEPLINE_CONDA", "1")
+    assert missing(name, config(media={"reader": "decord"})) == missing(name, config())
 
 
 def test_the_orientation_is_part_of_a_spec_only_where_it_is_not_the_default() -> None:

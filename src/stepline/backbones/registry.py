@@ -19,7 +19,7 @@ from stepline.backbones.sentence import MODELS, SentenceEncoder, sentence_spec
 from stepline.backbones.weights import how_to_get, locate
 from stepline.errors import ConfigError, MissingError
 from stepline.mirror import cached_sha256
-from stepline.needs import Need
+from stepline.needs import Need, absent, unique
 from stepline.spec import ClipSpec, FrameSpec, Spec, TextSpec
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ PACKAGES = {
     "hf": ("safetensors", "tokenizers", "transformers"),
 }
 """Packages that an architecture needs in addition to torch. A user's own file may not need torch."""
+READERS = {"pyav": (), "torchcodec": ("torch", "torchcodec"), "decord": ("decord",)}
+"""Packages that a reader needs in addition to PyAV."""
 
 
 @cache
@@ -175,9 +177,11 @@ def missing(name: str, config: "Config") -> tuple[Need, ...]:
         spec = resolve(name, config)
     except MissingError:
         return _not_installed(name.partition(":")[0]) or (Need("weights", name),)
+    reader = absent(*(Need("package", each) for each in READERS[spec.reader]))
     if not isinstance(spec, ClipSpec):
-        return ()
-    return _absent(spec.architecture) + tuple(Need("weights", each) for each in spec.weights if locate(each) is None)
+        return reader
+    weights = (Need("weights", each) for each in spec.weights if locate(each) is None)
+    return unique((*_absent(spec.architecture), *reader, *weights))
 
 
 def text_encoder(name: str, config: "Config") -> Any:

@@ -11,7 +11,8 @@ from stepline.errors import ConfigError, MissingError, StoreError
 if TYPE_CHECKING:
     from stepline.features.bank import Bank
     from stepline.features.compare import Timed
-    from stepline.features.exchange import Folder
+    from stepline.features.export.job import Annotated
+    from stepline.features.importing import Folder
 
     Verbs = argparse._SubParsersAction[Any]
 
@@ -43,8 +44,12 @@ def add(verbs: "Verbs") -> None:
     action.add_argument("bank", metavar="BANK", help="features/<backbone>/<spec>")
     action.add_argument("dataset", metavar="DATASET")
     action.add_argument("out", metavar="OUT", type=Path, help="output folder")
-    action.add_argument("--form", choices=("npy", "dict", "hdf5", "pt"), required=True)
-    action.add_argument("--prefix", default="", help="text before the video id in file names")
+    action.add_argument(
+        "--form",
+        choices=("npy", "dict", "hdf5", "pt", "webdataset", "lance", "actionformer", "pdvc"),
+        required=True,
+    )
+    action.add_argument("--prefix", help="text before the video id in file names (default for pdvc: v_)")
     action.add_argument("--suffix", default="", help="text after the video id in file names, such as .mp4")
     action.set_defaults(run=_export)
 
@@ -76,13 +81,13 @@ def _store(parsed: argparse.Namespace) -> str | None:
 
 
 def _folder(parsed: argparse.Namespace, path: Path) -> "Folder":
-    from stepline.features.exchange import Folder
+    from stepline.features.importing import Folder
 
     return Folder(path, prefix=parsed.prefix, suffix=parsed.suffix, key=parsed.key)
 
 
 def _import(parsed: argparse.Namespace) -> None:
-    from stepline.features.exchange import import_folder
+    from stepline.features.importing import import_folder
 
     folder = _folder(parsed, parsed.folder)
     made = import_folder(folder, parsed.name, parsed.dataset, parsed.hop_s, store_at=_store(parsed))
@@ -91,11 +96,29 @@ def _import(parsed: argparse.Namespace) -> None:
 
 def _export(parsed: argparse.Namespace) -> None:
     from stepline.features.bank import open_bank
-    from stepline.features.exchange import export
+    from stepline.features.export import ANNOTATED, TIMED, export
+    from stepline.media.timeline import described
 
-    bank = _undamaged(open_bank(parsed.bank, parsed.dataset, root=_store(parsed) or "."))
-    export(bank, parsed.out, parsed.form, prefix=parsed.prefix, suffix=parsed.suffix)
-    print(f"{parsed.out}: {len(bank)} videos")
+    bank = open_bank(parsed.bank, parsed.dataset, root=_store(parsed) or ".")
+    if parsed.form in TIMED:
+        for video, damaged in sorted(bank.damaged.items()):
+            print(f"{video} is damaged, only its readable rows are exported: {described(damaged.gaps)}")
+    else:
+        bank = _undamaged(bank)
+    annotations = _annotations(parsed) if parsed.form in ANNOTATED else {}
+    export(bank, parsed.out, parsed.form, prefix=parsed.prefix, suffix=parsed.suffix, annotations=annotations)
+    labelled = sum(bool(annotations[video].segments) for video in bank if video in annotations)
+    print(f"{parsed.out}: {len(bank)} videos" + (f", {labelled} with segments" if parsed.form in ANNOTATED else ""))
+
+
+def _annotations(parsed: argparse.Namespace) -> "dict[str, Annotated]":
+    from stepline.config import load
+    from stepline.datasets.configured import dataset
+    from stepline.plans import plans_of
+    from stepline.runs.annotations import annotations
+
+    config = load(parsed.configfile)
+    return annotations(dataset(config, parsed.dataset), plans_of(config, parsed.dataset))
 
 
 def _subtitles(parsed: argparse.Namespace) -> None:
@@ -176,7 +199,7 @@ def _timed(parsed: argparse.Namespace, source: str) -> "Timed":
     """Open a bank, or a folder of a user's features, which has no ``spec.json``."""
     from stepline.features.bank import open_bank, spec_folders
     from stepline.features.compare import Timed
-    from stepline.features.exchange import check_hop
+    from stepline.features.importing import check_hop
 
     path = Path(source)
     if spec_folders(source) or not path.exists():
