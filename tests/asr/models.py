@@ -9,7 +9,7 @@ import torch
 import transformers
 from whisper.tokenizer import get_tokenizer
 
-LENGTH = 24
+LENGTH = 16
 """Maximum number of tokens of a window."""
 
 
@@ -42,7 +42,7 @@ def whisper(folder: Path, *, multilingual: bool) -> Path:
         max_initial_timestamp_index=50,
         max_length=LENGTH,
         begin_suppress_tokens=[220, end],
-        suppress_tokens=[*range(start, special["<|notimestamps|>"])],
+        suppress_tokens=[special["<|startoftranscript|>"]],
         **(many if multilingual else {}),
         **own,
     ).save_pretrained(folder)

@@ -323,7 +323,8 @@ def searchable(pipeline: Pipeline) -> Pipeline:
         transcript.write(
             folder / f"{video}.parquet", [Sentence(text, 7.0 * n, 7.0 * n + 5) for n, text in enumerate(texts)]
         )
-    write_manifest(paths.manifest(folder, "000"), {video: {"status": "present", "reason": ""} for video in SAID})
+    here = {"status": "present", "reason": ""}
+    write_manifest(paths.manifest(folder, "000"), {"a_b": here, "c": here, "d": here | {"language": "ja"}})
     spec = mine.features.spec_of("histogram")
     rng = np.random.default_rng(0)
     rows = {video: rng.normal(size=(60, 8)).astype(np.float16) for video in ("a_b", "c")}
@@ -344,6 +345,15 @@ def listed(shown: Any) -> list[tuple[str, str, str]]:
 
 def expected(found: Found) -> list[tuple[str, str, str]]:
     return [(match.video, clock(match.time_s), f"{match.score:.3f}") for match in found.matches]
+
+
+def test_sentences_have_their_language(searchable: Pipeline) -> None:
+    searcher = Searcher.open(searchable, "words")
+    shown = data(write(searcher, searcher.ask("火 3"), "stepline search mine"))["videos"]
+    assert {video: each.get("lang") for video, each in shown.items()} == {"a_b": None, "c": None, "d": "ja"}
+    assert (
+        hints(found(Match("a_b", 1.0, 0.5), hint="minilm was trained on English"))[0] == "minilm was trained on English"
+    )
 
 
 @pytest.mark.parametrize("text", ["cut the bread", "WATER", "naïve have the", "the the water", "電子レンジ में ข้าว"])
