@@ -22,6 +22,8 @@ WHISPER = tuple(_CODES.split())
 """Whisper's codes, in its order."""
 DEEPGRAM = (*WHISPER, "xh", "zu")
 """The languages that a tag of Deepgram may begin with; which of them a model knows is up to the service."""
+WITHOUT_SPACES = {"zh", "yue", "ja", "th", "lo", "km", "my", "bo"}
+"""Languages whose words are not separated by spaces."""
 TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 """A language tag, such as ``de`` or ``de-CH``."""
 

@@ -10,6 +10,7 @@ from stepline import paths
 from stepline.config import Config, load
 from stepline.datasets.configured import dataset
 from stepline.errors import ConfigError
+from stepline.pipeline.speech import options_of
 from stepline.plans import pipeline
 
 if TYPE_CHECKING:
@@ -72,15 +73,17 @@ def _transcribe(parsed: argparse.Namespace) -> None:
     from stepline.asr.transcribe import transcribe
 
     config, name, shard = _shard(parsed)
-    speech, media = pipeline(config, name).speech, paths.media(name)
+    engine = config["asr"]["engine"]
+    media, folder = paths.media(name), paths.transcripts(name, engine)
+    manifest = paths.manifest(folder, shard)
     transcribe(
         paths.manifest(media, shard),
         media,
-        speech.folder,
-        paths.manifest(speech.folder, shard),
-        engine=speech.engine,
+        folder,
+        manifest,
+        engine=engine,
         on=config["features"],
-        **speech.options,
+        **options_of(config, name),
     )
 
 

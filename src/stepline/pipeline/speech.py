@@ -20,6 +20,19 @@ OTHERS = ("deepgram", "whisper", "transformers", "faster_whisper", "pocketsphinx
 """Recognisers whose transcripts replace those that cannot be computed, most accurate first."""
 
 
+def options_of(config: Config, dataset: str) -> dict[str, Any]:
+    """Return the recogniser's options for a data set, and ``language`` unless it is English.
+
+    Raises ConfigError if the recogniser cannot transcribe the language, or its model's name is unknown.
+    """
+    engine, own = config["asr"]["engine"], config["datasets"].get(dataset, {}).get("language")
+    language, options = own or config["asr"]["language"], dict(config["asr"].get(engine, {}))
+    if language != languages.ENGLISH:
+        options["language"] = language
+    languages.check(engine, options, f"datasets.{dataset}.language" if own else "asr.language")
+    return options
+
+
 @dataclass(frozen=True)
 class Speech:
     """The transcripts of the videos of a data set by the configured recogniser."""
@@ -35,17 +48,8 @@ class Speech:
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """The recogniser's options, and ``language`` unless it is English.
-
-        Raises ConfigError if the recogniser cannot transcribe the language, or its model's name is unknown.
-        """
-        name = self.videos.dataset.name
-        own = self.config["datasets"].get(name, {}).get("language")
-        language = own or self.config["asr"]["language"]
-        options: dict[str, Any] = self.config["asr"].get(self.engine, {})
-        options = options if language == languages.ENGLISH else {**options, "language": language}
-        languages.check(self.engine, options, f"datasets.{name}.language" if own else "asr.language")
-        return options
+        """The recogniser's options, see ``options_of``."""
+        return options_of(self.config, self.videos.dataset.name)
 
     @cached_property
     def record(self) -> dict[str, Any]:
