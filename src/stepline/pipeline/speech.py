@@ -23,7 +23,7 @@ OTHERS = ("deepgram", "whisper", "transformers", "faster_whisper", "pocketsphinx
 def options_of(config: Config, dataset: str) -> dict[str, Any]:
     """Return the recogniser's options for a data set, and ``language`` unless it is English.
 
-    Raises ConfigError if the recogniser cannot transcribe the language, or its model's name is unknown.
+    Raises ConfigError if the recogniser cannot transcribe the language.
     """
     engine, own = config["asr"]["engine"], config["datasets"].get(dataset, {}).get("language")
     language, options = own or config["asr"]["language"], dict(config["asr"].get(engine, {}))
