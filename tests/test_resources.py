@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepline import resources
+from stepline.backbones.weights import WEIGHTS, File
 from stepline.benchmarks.hirest.benchmark import Hirest
 from stepline.config import validate
 from stepline.pipeline import Pipeline
@@ -91,6 +92,15 @@ def test_a_network_asks_for_its_weights_and_a_gpu(s3d: Path) -> None:
     assert heavy.gpu == 1
     assert resources.of_extract(of_a_list(1, **networks), "000", gpu=False).gpu is None
     assert resources.of_extract(of_a_list(1), "000", gpu=True).gpu is None
+
+
+def test_of_optional_files_those_that_are_there_count(s3d: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (s3d / "s3d_howto100m.pth").write_bytes(b"1234")
+    files = (File(name="settings.json", optional=True), *WEIGHTS["s3d"].files)
+    monkeypatch.setitem(WEIGHTS, "s3d", replace(WEIGHTS["s3d"], files=files))
+    assert resources._weights_bytes("s3d") == 4
+    (s3d / "settings.json").write_bytes(b"{}")
+    assert resources._weights_bytes("s3d") == 6
 
 
 def test_captions_want_memory_and_heads_a_gpu() -> None:

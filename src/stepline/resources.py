@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stepline.asr import weights as recognisers
 from stepline.backbones import registry
-from stepline.backbones.weights import place, weights_of
+from stepline.backbones.weights import place, present, weights_of
 from stepline.benchmark import Job
 from stepline.config import Config
 from stepline.pipeline import Pipeline
@@ -141,7 +141,7 @@ def _decoder_mb(config: Config) -> int:
 def _weights_bytes(name: str) -> int:
     weights = weights_of(name)
     folder = place(weights)
-    return _bytes([folder / file.name for file in weights.files]) if folder else 0
+    return _bytes(folder / each for file in weights.files for each in present(folder, file)) if folder else 0
 
 
 def _bytes(paths: Iterable[Path]) -> int:

@@ -64,7 +64,18 @@ class FrameSpec(Spec):
 
 Step = tuple[str | int, ...]
 """One step from a decoded frame to a network's input picture, see ``stepline.backbones.picture``."""
-METHODS = ("swscale_bicubic", "pil_bicubic", "pil_bilinear", "bilinear")
+FLOAT_METHODS = ("bilinear", "antialiased_bicubic", "antialiased_bilinear", "antialiased_lanczos")
+"""The interpolation methods whose result is not rounded to 8 bits."""
+METHODS = (
+    "swscale_bicubic",
+    "pil_bicubic",
+    "pil_bilinear",
+    "pil_lanczos",
+    "torchvision_bicubic",
+    "torchvision_bilinear",
+    "torchvision_lanczos",
+    *FLOAT_METHODS,
+)
 """The interpolation methods of a step."""
 ROUNDINGS = ("floor", "round", "ceil")
 """The rounding of a step's length to pixels."""
@@ -169,7 +180,7 @@ def _is_colour(value: Any) -> bool:
 
 def _follows(before: tuple[Step, ...], step: Any) -> bool:
     """Return whether ``stepline.backbones.picture`` supports the step after the previous ones."""
-    methods = METHODS if not any("bilinear" in each for each in before) else ("bilinear",)
+    methods = METHODS if {*FLOAT_METHODS}.isdisjoint(word for each in before for word in each) else FLOAT_METHODS
     match step if isinstance(step, tuple) else ():
         case ("short_side", int(size), method, *rounding):
             return (

@@ -42,7 +42,10 @@ SOURCES = {
     "histogram": ["backbones/histogram.py", *ROWS],
     **{family: [*(f"backbones/{name}.py" for name in names), *CLIPS] for family, names in FAMILIES.items()},
     "named": [
-        *(f"backbones/{name}.py" for name in ("named", "hf_models", "open_clip_models", "still", "timm_models")),
+        *(
+            f"backbones/{name}.py"
+            for name in ("named", "hf_models", "hf_video_models", "open_clip_models", "still", "timm_models", "tokens")
+        ),
         *CLIPS,
     ],
     "media": [f"media/{name}.py" for name in ("audio", "cut", "decode", "one_pass", "prepare", "scores", "spans")],

@@ -26,16 +26,18 @@ class Pictures:
         self._made: dict[tuple[Step, ...], Picture] = {}
 
     def after(self, steps: tuple[Step, ...]) -> Picture:
-        """Return the (H, W, 3) RGB picture after ``steps``: uint8, or float32 in [0, 255] after a bilinear one.
+        """Return the (H, W, 3) RGB picture after ``steps``: uint8, or float32 in [0, 255] after a step on floats.
 
         ("short_side", size, METHOD[, ROUNDING]): keeps the aspect ratio; the long side is rounded, by default down.
         ("exact", width, height, METHOD): ignores the aspect ratio.
         ("centre_square",): the largest square, cropped by ffmpeg from the decoded frame; only as the first step.
         ("centre_crop", size, ROUNDING): a square of that size; half of the remainder, rounded, is cut at top and left.
         ("jpeg", quality): encodes and decodes JPEG with OpenCV.
-        METHOD: swscale_bicubic is ffmpeg's, applied to the decoded frame, cropped or not; pil_bicubic and
-        pil_bilinear are Pillow's; bilinear is ``torch.nn.functional.interpolate`` on floats, with half-pixel centres
-        and without antialiasing.
+        METHOD: swscale_bicubic is ffmpeg's, applied to the decoded frame, cropped or not. bilinear is
+        ``torch.nn.functional.interpolate`` on floats, with half-pixel centres and without antialiasing. The others are
+        LIBRARY_KERNEL, with the kernel bicubic, bilinear or lanczos: pil is Pillow's, which scales first the side that
+        leaves less work; torchvision scales the width first, as torchvision does with 8-bit tensors and antialiasing,
+        from which it differs by one level of 255 in a few values, rarely by two; antialiased is the same on floats.
         ROUNDING: one of ``ROUNDINGS``.
         Raises ValueError with the step if it is unknown or not applicable.
         """
@@ -95,17 +97,24 @@ def _scaled(step: Step, image: Picture, method: str, width: int, height: int) ->
         return _bilinear(image, width, height)
     if method == "swscale_bicubic":
         return ArrayFrame(_eight_bit(step, image)).rgb(width, height)
-    if method in ("pil_bicubic", "pil_bilinear"):
+    library, _, kernel = method.partition("_")
+    if library in ("pil", "torchvision", "antialiased") and kernel in ("bicubic", "bilinear", "lanczos"):
         from PIL.Image import Resampling, fromarray
 
-        filter_ = Resampling.BICUBIC if method == "pil_bicubic" else Resampling.BILINEAR
-        return np.asarray(fromarray(_eight_bit(step, image)).resize((width, height), filter_))
+        filter_ = Resampling[kernel.upper()]
+        if library == "antialiased":
+            channels = np.moveaxis(image.astype(np.float32), 2, 0)
+            return np.stack([np.asarray(fromarray(each).resize((width, height), filter_)) for each in channels], axis=2)
+        whole = fromarray(_eight_bit(step, image))
+        if library == "torchvision":
+            whole = whole.resize((width, whole.height), filter_)
+        return np.asarray(whole.resize((width, height), filter_))
     raise ValueError(f"the step {step} is not known")
 
 
 def _eight_bit(step: Step, image: Picture) -> Image:
     if image.dtype != np.uint8:
-        raise ValueError(f"the step {step} needs 8-bit pictures: it cannot follow a bilinear step")
+        raise ValueError(f"the step {step} needs 8-bit pictures: it cannot follow a step on floats")
     return cast(Image, image)
 
 

@@ -6,7 +6,7 @@ on clips are ``presets``, models by name (``timm:...``) and models by file (``ba
 
 import difflib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepline.backbones.histogram import HistogramSpec, describe
+from stepline.backbones.named import FORMS, LIBRARIES, weights_name
 from stepline.backbones.sentence import MODELS, SentenceEncoder, sentence_spec
 from stepline.backbones.weights import how_to_get, locate
 from stepline.errors import ConfigError, MissingError
@@ -50,6 +51,7 @@ FAMILIES = {
     "timm": "stepline.backbones.named",
     "open_clip": "stepline.backbones.named",
     "hf": "stepline.backbones.named",
+    "hf-video": "stepline.backbones.named",
     "file": "stepline.backbones.file",
 }
 """Architecture -> its module; ``load`` builds its networks, ``load_text`` its text towers."""
@@ -64,8 +66,9 @@ PACKAGES = {
     "internvideo": ("open_clip",),
     "eva_clip": ("open_clip", "timm"),
     "timm": ("timm",),
-    "open_clip": ("open_clip",),
+    "open_clip": ("open_clip", "tokenizers"),
     "hf": ("safetensors", "tokenizers", "transformers"),
+    "hf-video": ("safetensors", "tokenizers", "torchvision", "transformers"),
 }
 """Packages that an architecture needs in addition to torch. A user's own file may not need torch."""
 READERS = {"pyav": (), "torchcodec": ("torch", "torchcodec"), "decord": ("decord",)}
@@ -116,7 +119,7 @@ def tower_of(spec: ClipSpec, own: Path | None = None) -> TextSpec | None:
             return import_module(FAMILIES["file"]).text_spec(spec.name, own)  # type: ignore[no-any-return]
         except ConfigError:
             return None
-    if spec.architecture in ("open_clip", "hf"):
+    if spec.architecture in ("open_clip", "hf", "hf-video"):
         try:
             return import_module(FAMILIES[spec.architecture]).text_spec(spec.weights[0])  # type: ignore[no-any-return]
         except ConfigError:
@@ -127,6 +130,35 @@ def tower_of(spec: ClipSpec, own: Path | None = None) -> TextSpec | None:
 def _share(tower: TextSpec, spec: ClipSpec) -> bool:
     same = (tower.architecture, tower.dimension) == (spec.architecture, spec.dimension)
     return same and {*tower.weights} <= {*spec.weights}
+
+
+def weights_by_name(config: "Config") -> list[str]:
+    """Return the names of the weights of all models by name in the configuration, with tokenizers of text towers.
+
+    The tokenizer of a model whose text tower is not known yet, because its weights are absent, is not among them.
+    Raises ConfigError if a name is unknown. Recognisers (``asr``) have weights of their own.
+    """
+    texts = [text for key, value in config.items() if key != "asr" for text in _texts(value)]
+    names = [text for text in texts if text.partition(":")[0] in LIBRARIES and ":" in text]
+    found: list[str] = []
+    for name in dict.fromkeys([*names, *config["backbones"]]):
+        try:
+            spec, tower = resolve(name, config), text_tower(name, config)
+        except MissingError:
+            found.append(weights_name(name))
+        else:
+            found += [*getattr(spec, "weights", ()), *(tower.weights if tower else ())]
+    return [name for name in dict.fromkeys(found) if ":" in name]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, str):
+        yield value
 
 
 def similarity(spec: Spec) -> str:
@@ -160,8 +192,8 @@ def resolve(name: str, config: "Config") -> FrameSpec:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ConfigError(
-            f"backbone {name!r} is not known; {hint}choose from {', '.join(known)}, or name a model as timm:<name>, "
-            "open_clip:<name>/<tag> or hf:<repository>@<revision>, or one of `backbones:`"
+            f"backbone {name!r} is not known; {hint}choose from {', '.join(known)}, or name a model as {FORMS}, or one "
+            "of `backbones:`"
         )
     if isinstance(spec, ClipSpec):
         spec = replace(spec, **{key: config["features"][key] for key in ("compute", "dtype", "batches")})
@@ -176,7 +208,7 @@ def missing(name: str, config: "Config") -> tuple[Need, ...]:
     try:
         spec = resolve(name, config)
     except MissingError:
-        return _not_installed(name.partition(":")[0]) or (Need("weights", name),)
+        return _not_installed(name.partition(":")[0]) or (Need("weights", weights_name(name)),)
     reader = absent(*(Need("package", each) for each in READERS[spec.reader]))
     if not isinstance(spec, ClipSpec):
         return reader
