@@ -1,7 +1,7 @@
 """Word search in sentences with BM25 (Robertson and Zaragoza, 2009). The search page computes the same scores.
 
-Words are not stemmed. Scripts without spaces between words, and Hangul, are searched by pairs of characters, as in
-Lucene's CJKAnalyzer.
+Words are not stemmed. Chinese, Japanese and Korean text is searched by pairs of characters, as in Lucene's CJKAnalyzer,
+and other scripts without spaces between words too.
 """
 
 import re
