@@ -20,9 +20,10 @@ pytest.importorskip("av")
 pytest.importorskip("faster_whisper")
 torch = pytest.importorskip("torch")
 make_importable()
-transformers = pytest.importorskip("transformers")
-tokenizers = pytest.importorskip("tokenizers")
-encoding = pytest.importorskip("whisper.tokenizer")
+pytest.importorskip("transformers")
+pytest.importorskip("whisper")
+
+from tests.asr import models  # noqa: E402
 
 CUDA = {"device": "cuda", "jobs_per_gpu": 1}
 
@@ -30,36 +31,8 @@ CUDA = {"device": "cuda", "jobs_per_gpu": 1}
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Convert a small English Whisper of random numbers, with the tokens of the real one."""
-    from ctranslate2.converters import TransformersConverter
-
-    source, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("made") / "model"
-    config = transformers.WhisperConfig(
-        vocab_size=51_864, num_mel_bins=80, d_model=48, encoder_layers=1, decoder_layers=1,
-        encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=48, decoder_ffn_dim=48,
-        decoder_start_token_id=50_257, pad_token_id=50_256, bos_token_id=50_256, eos_token_id=50_256,
-    )  # fmt: skip
-    random = transformers.WhisperForConditionalGeneration(config)
-    generator = torch.Generator().manual_seed(0)
-    for part in random.parameters():
-        torch.nn.init.normal_(part, std=0.3, generator=generator)
-    random.save_pretrained(source)
-    whole = encoding.get_tokenizer(False).encoding
-    letters = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    assert len(letters) == 256
-    printable = [b for b in range(256) if chr(b) in letters]
-    shown = {b: chr(b) for b in printable} | {
-        b: chr(256 + i) for i, b in enumerate(b for b in range(256) if b not in printable)
-    }
-    tokens = {"".join(map(shown.get, token)): rank for token, rank in whole._mergeable_ranks.items()}
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=tokens, merges=[]))
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = tokenizers.decoders.ByteLevel()
-    special = sorted(whole._special_tokens, key=whole._special_tokens.get)
-    tokenizer.add_special_tokens([token for token in special if not token[2].isdigit()])
-    tokenizer.save(str(source / "tokenizer.json"))
-    (source / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "WhisperTokenizer"}))
-    TransformersConverter(str(source), copy_files=["tokenizer.json"]).convert(str(made))
-    return made
+    folder = tmp_path_factory.mktemp("made")
+    return models.faster_whisper(models.whisper(folder / "source", multilingual=False), folder / "model")
 
 
 def recogniser(model: Path, **changes: Any) -> FasterWhisper:

@@ -50,6 +50,9 @@ class Decoder:
     def sentences(self, answer: bytes) -> list[Sentence]:
         return [Sentence(str(n), a, b, words=(Word(str(n), a, b),)) for n, a, b in json.loads(answer)]
 
+    def spoken(self, answer: bytes) -> None:
+        pass
+
 
 def planted(gaps_and_lengths: list[tuple[int, int]]) -> tuple[np.ndarray, list[tuple[str, int, int]]]:
     """Return samples of words after gaps, and each word's number, first sample and end."""

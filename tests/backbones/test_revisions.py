@@ -65,10 +65,12 @@ SOURCES = {
             "chunks",
             "deepgram",
             "faster_whisper",
+            "parakeet",
             "pocketsphinx",
             "segments",
             "transcribe",
             "transcript",
+            "transformers",
             "whisper",
         )
     ],

@@ -80,6 +80,19 @@ def test_a_line_says_what_each_stage_made(pipeline: Pipeline) -> None:
     assert len({line.count(" | ") for line in lines if line.startswith("| ")}) == 1
 
 
+def test_the_language_is_that_of_the_record_and_words_are_counted_where_spaces_separate_them(
+    pipeline: Pipeline,
+) -> None:
+    manifest = paths.manifest(paths.transcripts("mine", "pocketsphinx"), "000")
+    found = []
+    for language in ({}, {"language": "de"}, {"language": "ja"}, {"language": ""}):
+        spoken = {"status": "present", "reason": "", "n_sentences": 1} | language
+        write_manifest(manifest, {"a": spoken}, **pipeline.speech.record)
+        row = summarise(pipeline).rows[0]
+        found.append((row["language"], row["words"]))
+    assert found == [("en", 3), ("de", 3), ("ja", ""), ("", 3)]
+
+
 def test_the_headline_counts_what_is_there(pipeline: Pipeline) -> None:
     assert headline(summarise(pipeline)) == "1 of 3 videos, 0.1 minutes, 2 shots, 1 sentences, 3 words; 2 failed."
 
@@ -88,7 +101,7 @@ def test_table_and_page_show_what_is_wanted_alone(pipeline: Pipeline) -> None:
     def of(*stages: str) -> Pipeline:
         return Pipeline.of(validate({"datasets": {"mine": {"videos": "clips", "stages": [*stages]}}}), "mine")
 
-    spoken = {"sentences", "words"}
+    spoken = {"sentences", "words", "language"}
     everything, silent, alone = (
         {*summarise(of(*stages)).columns}
         for stages in (("speech", "pictures", "features"), ("shots", "features"), ("features",))

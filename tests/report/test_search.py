@@ -73,7 +73,8 @@ class Loaded:
     """Of a search what its page asks for."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self.pipeline, self.embedded, self.transcripts = pipeline, None, SimpleNamespace(videos=())
+        self.pipeline, self.embedded = pipeline, None
+        self.transcripts = SimpleNamespace(videos=(), language=lambda _: "en")
 
 
 def write_page(pipeline: Pipeline, found: Found, again: str = "stepline search mine") -> Path:
@@ -307,23 +308,26 @@ def test_nothing_is_wider_than_the_screen(pipeline: Pipeline, context: dict[str,
 SAID = {
     "a_b": ["Cut the bread, and cut it well", "boil THE water", "the end"],
     "c": ["cut the bread", "naïve café water", "water water water", "and then the bread is cut"],
+    "d": ["電子レンジで3分温める", "हिन्दी में पानी", "ข้าวผัด"],
 }
 
 
 @pytest.fixture
 def searchable(pipeline: Pipeline) -> Pipeline:
-    """With two videos of which something is said, and 60 rows of a histogram each."""
+    """With three videos of which something is said; two have 60 rows of a histogram each."""
     Path("clips/c.mp4").touch()
+    Path("clips/d.mp4").touch()
     mine = Pipeline.of(validate({"datasets": {"mine": {"videos": "clips", "backbones": ["histogram"]}}}), "mine")
     folder = paths.transcripts("mine", "pocketsphinx")
     for video, texts in SAID.items():
         transcript.write(
             folder / f"{video}.parquet", [Sentence(text, 7.0 * n, 7.0 * n + 5) for n, text in enumerate(texts)]
         )
-    write_manifest(paths.manifest(folder, "000"), {video: {"status": "present", "reason": ""} for video in SAID})
+    here = {"status": "present", "reason": ""}
+    write_manifest(paths.manifest(folder, "000"), {"a_b": here, "c": here, "d": here | {"language": "ja"}})
     spec = mine.features.spec_of("histogram")
     rng = np.random.default_rng(0)
-    rows = {video: rng.normal(size=(60, 8)).astype(np.float16) for video in SAID}
+    rows = {video: rng.normal(size=(60, 8)).astype(np.float16) for video in ("a_b", "c")}
     store.write(paths.features("mine", "000", spec), spec, rows, 1.0)
     return mine
 
@@ -343,7 +347,16 @@ def expected(found: Found) -> list[tuple[str, str, str]]:
     return [(match.video, clock(match.time_s), f"{match.score:.3f}") for match in found.matches]
 
 
-@pytest.mark.parametrize("text", ["cut the bread", "WATER", "naïve have the", "the the water"])
+def test_sentences_have_their_language(searchable: Pipeline) -> None:
+    searcher = Searcher.open(searchable, "words")
+    shown = data(write(searcher, searcher.ask("火 3"), "stepline search mine"))["videos"]
+    assert {video: each.get("lang") for video, each in shown.items()} == {"a_b": None, "c": None, "d": "ja"}
+    assert (
+        hints(found(Match("a_b", 1.0, 0.5), hint="minilm was trained on English"))[0] == "minilm was trained on English"
+    )
+
+
+@pytest.mark.parametrize("text", ["cut the bread", "WATER", "naïve have the", "the the water", "電子レンジ में ข้าว"])
 def test_words_are_found_on_the_page_as_python_finds_them(searchable: Pipeline, text: str) -> None:
     searcher = Searcher.open(searchable, "words")
     found = searcher.ask(text)

@@ -132,7 +132,7 @@ def test_matches_by_index_are_those_of_all_rows_and_its_recall_is_stated(pipelin
         by_index, by_all = near.ask(text), every.ask(text)
         assert by_index.compared == f"by index: {index.recalls['texts']}"
         assert by_all.compared == "all 6,000 rows were compared"
-        assert by_index.note == by_all.note == ""
+        assert by_index.hint == by_all.hint == ""
         assert [(each.video, each.score, each.start_s) for each in by_index.videos] == [
             (each.video, each.score, each.start_s) for each in by_all.videos
         ]
@@ -184,7 +184,7 @@ def test_an_index_for_the_dot_product_is_not_used_for_moments_like_one(monkeypat
     assert len({*moments(found)} & {*moments(every.ask(TEXT))}) >= 9
     assert [each.score for each in found.videos] == [each.score for each in every.ask(TEXT).videos]
     like = searcher.like("v03", 42.0)
-    assert like.note == "the index is not used: it compares by dot product, not by cosine"
+    assert like.hint == "the index is not used: it compares by dot product, not by cosine"
     assert moments(like) == moments(every.like("v03", 42.0))
 
 
@@ -193,12 +193,12 @@ def test_an_index_of_changed_features_is_not_used(pipeline: Pipeline, index: Ind
     put(rows(1))
     found = Searcher.open(pipeline).ask(TEXT)
     assert found.compared == "all 6,000 rows were compared"
-    assert found.note == (
+    assert found.hint == (
         f"the index {index.folder} is not used: the features have changed since it was built; "
         "`stepline bank index colours mine` builds it again"
     )
     assert f"matches: {found.compared}" in [*lines(found)]
-    assert found.note in [*lines(found)]
+    assert found.hint in [*lines(found)]
     assert moments(found) == moments(Searcher.open(pipeline, exact=True).ask(TEXT))
     changed = state(pipeline, "colours")
     indexing.build(pipeline, "colours")
@@ -212,11 +212,11 @@ def test_an_index_is_used_only_where_its_recall_is_stated_and_high(monkeypatch: 
     index = indexing.build(pipeline, "colours")
     assert [*index.recalls] == ["rows"]
     found = Searcher.open(pipeline).ask(TEXT)
-    assert found.note == "the index is not used: its recall for texts was not measured"
+    assert found.hint == "the index is not used: its recall for texts was not measured"
     assert found.compared == "all 6,000 rows were compared"
     monkeypatch.setattr(indexed, "LEAST_RECALL", 1.01)
-    note = Searcher.open(pipeline).like("v03", 42.0).note
-    assert note == f"the index is not used: {index.recalls['rows']}, is below 1.01"
+    hint = Searcher.open(pipeline).like("v03", 42.0).hint
+    assert hint == f"the index is not used: {index.recalls['rows']}, is below 1.01"
 
 
 def test_rows_are_read_only_where_they_are_needed_and_those_of_shown_videos_are_checked(pipeline: Pipeline) -> None:
@@ -284,16 +284,16 @@ def test_without_faiss_all_rows_are_compared(pipeline: Pipeline, index: Index, m
     monkeypatch.setattr("stepline.search.index.find_spec", lambda name: None)
     found = Searcher.open(pipeline).ask(TEXT)
     assert found.compared == "all 6,000 rows were compared"
-    assert "the package faiss is not installed: pip install" in found.note
+    assert "the package faiss is not installed: pip install" in found.hint
 
 
 def test_a_large_bank_without_an_index_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = put(rows())
-    assert Searcher.open(pipeline).ask(TEXT).note == ""
+    assert Searcher.open(pipeline).ask(TEXT).hint == ""
     monkeypatch.setattr(sources, "MANY", 5000)
     command = "`stepline bank index colours mine`"
-    assert Searcher.open(pipeline).ask(TEXT).note == f"an index answers faster: {command} builds it"
-    assert Searcher.open(pipeline, exact=True).ask(TEXT).note == ""
+    assert Searcher.open(pipeline).ask(TEXT).hint == f"an index answers faster: {command} builds it"
+    assert Searcher.open(pipeline, exact=True).ask(TEXT).hint == ""
 
 
 def test_the_verbs_build_an_index_and_search_with_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -284,6 +284,17 @@ def test_what_is_said_is_found_and_each_sentence_is_encoded_once(words: None) ->
     assert (made.parents[3] / "spec.json").exists()
 
 
+def test_an_english_encoder_says_so_where_another_language_is_spoken(
+    words: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = configured("histogram")
+    say(pipeline, {"a": [("boil the water", 1.0)]})
+    assert find(pipeline, "water").hint == ""
+    monkeypatch.setattr(transcripts.Transcripts, "language", lambda *_: "de")
+    assert find(pipeline, "water").hint.startswith("minilm was trained on English, and transcripts are in de: ")
+    assert find(pipeline, "water", backbone="words").hint == ""
+
+
 def test_a_network_with_a_tower_and_features_goes_before_what_is_said(words: None) -> None:
     pipeline = configured("histogram", "colours")
     say(pipeline, {"a": [("a red door", 2.0)]})

@@ -38,6 +38,14 @@ def test_scores_are_those_of_the_formula(asked: str) -> None:
     assert corpus().only(["b"]).whole(query) == pytest.approx(scores[2:], abs=1e-6)
 
 
+def test_scripts_without_spaces_are_searched_by_pairs_of_characters() -> None:
+    assert words.words("電子レンジで3分、火。") == ["電子", "子レ", "レン", "ンジ", "ジで", "3", "分", "火"]
+    assert words.words("ข้าวผัด น้ำ") == ["ข้", "้า", "าว", "วผ", "ผั", "ัด", "น้", "้ำ"]
+    assert words.words("한국어 K-Pop") == ["한국", "국어", "k", "pop"]
+    assert words.words("हिन्दी में Größe cafe\u0301") == ["हिन्दी", "में", "größe", "cafe\u0301"]
+    assert vocabulary(["電子レンジ"]).unknown("電子鍋") == ("子鍋",)
+
+
 def test_words_are_in_lower_case_and_unknown_ones_are_named_once() -> None:
     assert words.words("It's naïve – 3,5 l_x") == ["it", "s", "naïve", "3", "5", "l_x"]
     assert vocabulary(TEXTS).unknown("Water foo bar FOO") == ("foo", "bar")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from stepline.asr.engine import RecognitionError
 from stepline.asr.engines import KEYS, absent_key, key
+from stepline.asr.languages import AUTO, ENGLISH, TAG, Spoken
 from stepline.asr.transcript import Sentence, Word
 from stepline.download import WorthRetryingError, may_pass, retried, retry_after, unreachable
 from stepline.errors import DownloadError, MissingError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from deepgram import DeepgramClient
     from deepgram.core.api_error import ApiError
 
-PARAMETERS = {"language": "en", "punctuate": True, "utterances": True}
+PARAMETERS = {"punctuate": True, "utterances": True}
 ATTEMPTS = 4
 LONGEST_WAIT_S = 600.0
 """If the service requests a longer wait, the request is left to another run."""
@@ -35,11 +36,15 @@ VARIABLE = KEYS["deepgram"]
 
 
 class Deepgram:
-    """A recogniser. model: the service's name of it. url: its scheme and host. concurrency: parallel requests."""
+    """A recogniser. model: the service's name of it. url: its scheme and host. concurrency: parallel requests.
 
-    def __init__(self, *, model: str, url: str, concurrency: int) -> None:
+    language: a tag that the model knows, or ``auto``, which lets the service detect the language of each chunk.
+    """
+
+    def __init__(self, *, model: str, url: str, concurrency: int, language: str = ENGLISH) -> None:
         """Prepare the requests; nothing is sent yet. If all answers are cached, neither key nor network is needed."""
-        self.parameters: dict[str, Any] = PARAMETERS | {"model": model}
+        asked = {"detect_language": True} if language == AUTO else {"language": language}
+        self.parameters: dict[str, Any] = PARAMETERS | asked | {"model": model}
         self.concurrency = concurrency
         self._url = url.rstrip("/")
 
@@ -118,6 +123,18 @@ class Deepgram:
         if not all(span.confidence is not None and span.confidence >= 0 for span in spans):
             raise RecognitionError("the answer holds a missing confidence or one below 0")
         return said
+
+    def spoken(self, answer: bytes) -> Spoken | None:
+        """Return the language that the service detected, with its confidence; None without speech or detection."""
+        try:
+            channel = json.loads(answer)["results"]["channels"][0]
+            language, probability = channel.get("detected_language"), channel.get("language_confidence")
+        except (KeyError, IndexError, TypeError, AttributeError):
+            return None
+        if not isinstance(language, str) or not TAG.fullmatch(language):
+            return None
+        known = isinstance(probability, (int, float)) and 0 <= probability <= 1
+        return Spoken(language, float(probability) if known else None)
 
 
 def _sentence(utterance: dict[str, Any]) -> Sentence:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.asr.languages import Spoken
 from stepline.asr.transcript import Sentence
 from stepline.errors import SteplineError
 
@@ -37,3 +38,6 @@ class Engine(Protocol):
 
         Raises RecognitionError if the answer is invalid.
         """
+
+    def spoken(self, answer: bytes) -> Spoken | None:
+        """Return the language that the engine detected in an answer; None if it detected none."""

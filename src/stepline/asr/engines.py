@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from stepline.asr import weights
+from stepline.asr.languages import ENGLISH
 from stepline.needs import Need
 
 REVISION = 3
@@ -15,9 +16,10 @@ ENVIRONMENTS = {
     "deepgram": "asr",
     "whisper": "whisper",
     "faster_whisper": "faster-whisper",
+    "transformers": "text",
 }
 """Engine, which is also its package's name -> the file in ``envs/`` that installs it."""
-THREADS = {"pocketsphinx": 4, "deepgram": 1, "whisper": 4, "faster_whisper": 4}
+THREADS = {"pocketsphinx": 4, "deepgram": 1, "whisper": 4, "faster_whisper": 4, "transformers": 4}
 """Engine -> its number of threads. It is fixed for networks, as sums depend on it."""
 PROCESSES = {"pocketsphinx": 4}
 """Engine -> its number of processes, each with one video at a time, if it holds Python's global lock."""
@@ -28,8 +30,13 @@ ELSEWHERE = ("url", "concurrency")
 
 
 def recogniser(engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cache key of a transcript apart from the audio: the engine, its options, its model's sha256."""
+    """Return the cache key of a transcript apart from the audio: the engine, its options, its model's sha256.
+
+    A language is part of the key unless it is English, the only language of earlier versions.
+    """
     chosen = {name: value for name, value in options.items() if name not in ELSEWHERE}
+    if chosen.get("language") == ENGLISH:
+        del chosen["language"]
     if engine in weights.FOLDERS:
         chosen["model"] = weights.identity(engine, chosen["model"])
     return {"engine": engine, "asr_revision": str(REVISION), **chosen}

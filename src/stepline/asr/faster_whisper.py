@@ -1,6 +1,5 @@
 """faster-whisper, Whisper on CTranslate2: https://github.com/SYSTRAN/faster-whisper."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from stepline import devices
 from stepline.asr import segments, weights
 from stepline.asr.engines import THREADS, recogniser
+from stepline.asr.languages import AUTO, ENGLISH, Spoken
 from stepline.asr.transcript import Sentence
 from stepline.errors import MissingError, StoreError
 from stepline.io import read_json
@@ -29,23 +29,31 @@ COMPUTE = {"float32": "float32", "float16": "float16", "int8": "int8_float32"}
 class FasterWhisper:
     """A recogniser. model: a name or a path, see ``weights.locate``. decoding: a key of ``BEAMS``. words: add words.
 
-    on: the configuration's ``features``, with the device of networks.
+    language: a code, or ``auto``, which detects the language of each chunk. on: the configuration's ``features``, with
+    the device of networks.
     """
 
     concurrency = 1
 
     def __init__(
-        self, *, model: str, decoding: str, compute_type: str, words: bool, on: Mapping[str, Any] = devices.CPU
+        self,
+        *,
+        model: str,
+        decoding: str,
+        compute_type: str,
+        words: bool,
+        language: str = ENGLISH,
+        on: Mapping[str, Any] = devices.CPU,
     ) -> None:
         """Prepare the options; nothing is loaded yet. If all answers are cached, no model is needed."""
         options = {"model": model, "decoding": decoding, "compute_type": compute_type, "words": words}
-        self.parameters = recogniser("faster_whisper", options)
-        self._model, self._on = model, on
+        self.parameters = recogniser("faster_whisper", options | {"language": language})
+        self._model, self._language, self._on = model, language, on
         self._compute_type = compute_type
         self._options: dict[str, Any] = {"beam_size": BEAMS[decoding], "word_timestamps": words}
 
     def answer(self, samples: NDArray[np.int16]) -> bytes:
-        """Return faster-whisper's segments, in English, without sampling."""
+        """Return faster-whisper's segments, with their language if it is detected, without sampling."""
         import ctranslate2  # type: ignore[import-untyped]
 
         path = weights.locate("faster_whisper", self._model)
@@ -64,20 +72,40 @@ class FasterWhisper:
             )
         model = _load(path, COMPUTE[self._compute_type], device)
         try:
+            spoken = _detected(model, samples) if self._language == AUTO else None
+            language = spoken.language if spoken else self._language
+            if language not in model.supported_languages or not _has(model, language):
+                raise StoreError(
+                    f"{path} does not know the language {language!r}: choose another model or asr.language"
+                )
             found, _ = model.transcribe(
                 padded.astype(np.float32) / 32768,
-                language="en",
+                language=language,
                 temperature=0.0,
                 condition_on_previous_text=False,
                 **self._options,
             )
-            return json.dumps([asdict(segment) for segment in found], default=float).encode()
+            return segments.answer([asdict(segment) for segment in found], spoken)
         except RuntimeError as error:
             raise StoreError(f"faster-whisper fails on {device}: {' '.join(str(error).split())[:200]}") from None
 
     def sentences(self, answer: bytes) -> list[Sentence]:
         """Return one sentence per segment."""
         return segments.sentences(answer)
+
+    def spoken(self, answer: bytes) -> Spoken | None:
+        """Return the detected language."""
+        return segments.spoken(answer)
+
+
+def _has(model: "faster_whisper.WhisperModel", language: str) -> bool:
+    return not model.model.is_multilingual or model.hf_tokenizer.token_to_id(f"<|{language}|>") is not None
+
+
+def _detected(model: "faster_whisper.WhisperModel", samples: NDArray[np.int16]) -> Spoken:
+    if not model.model.is_multilingual:
+        return Spoken(ENGLISH)
+    return segments.likeliest([dict(model.detect_language(each)[2]) for each in segments.windows(samples)])
 
 
 @cache

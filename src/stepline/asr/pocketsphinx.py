@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.asr.engines import recogniser
+from stepline.asr.languages import Spoken
 from stepline.asr.transcript import Sentence, Word
 from stepline.media.audio import RATE
 
@@ -68,3 +69,6 @@ class PocketSphinx:
                 mean = sum(word.confidence or 0.0 for word in words) / len(words)
                 said.append(Sentence(text, speech["start"], speech["end"], mean, words))
         return said
+
+    def spoken(self, answer: bytes) -> Spoken | None:
+        """Return None: the model is English."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,8 +24,10 @@ from stepline.asr.deepgram import Deepgram
 from stepline.asr.engine import Engine, RecognitionError
 from stepline.asr.engines import PROCESSES, recogniser
 from stepline.asr.faster_whisper import FasterWhisper
+from stepline.asr.languages import AUTO, ENGLISH, Spoken, check
 from stepline.asr.pocketsphinx import PocketSphinx
 from stepline.asr.transcript import Sentence, Word
+from stepline.asr.transformers import Transformers
 from stepline.asr.weights import FOLDERS
 from stepline.asr.whisper import Whisper
 from stepline.availability import length_s, read_manifest, write_manifest
@@ -40,6 +43,7 @@ ENGINES: dict[str, Callable[..., Engine]] = {
     "deepgram": Deepgram,
     "whisper": Whisper,
     "faster_whisper": FasterWhisper,
+    "transformers": Transformers,
 }
 """Engine -> its class, called with its options."""
 
@@ -61,7 +65,9 @@ def transcribe(
 ) -> None:
     """Write ``folder/<video>.parquet`` of every present video with audio in ``media_folder/<video>/audio.wav``.
 
-    engine: a key of ``ENGINES``. options: its part of the configuration's ``asr``. on: the configuration's
+    engine: a key of ``ENGINES``. options: its part of the configuration's ``asr``, and ``language`` unless it is
+    English: a code, or ``auto``. With ``auto``, the first chunk whose language the engine detects has the language of
+    all later chunks, and the video's record names it. on: the configuration's
     ``features``, with the device of networks. Times are in seconds from the start of the video. A video without
     readable audio has a record with this reason; a video without speech has an empty transcript. A transcript of the
     same audio by the same recogniser is kept. The transcript of a video that no longer has audio is removed. A video
@@ -73,8 +79,11 @@ def transcribe(
     videos: dict[str, dict[str, Any]] = {}
     listed = read_manifest(media_manifest)
     heard_s, start = 0.0, time.monotonic()
+    check(engine, options)
     by = recogniser(engine, options)
-    made_by = ENGINES[engine](**options, **({"on": on} if engine in FOLDERS else {}))
+    asked = options.get("language", ENGLISH)
+    make = partial(ENGINES[engine], **options, **({"on": on} if engine in FOLDERS else {}))
+    made_by = make()
     if (processes := PROCESSES.get(engine, 1)) > 1:
         new = [media_folder / video / "audio.wav" for video in listed if not (folder / f"{video}.json").is_file()]
         _answer_all([wav for wav in new if wav.is_file()], made_by, folder / "answers", processes)
@@ -94,7 +103,9 @@ def transcribe(
             if (known := media.get("audio_sha256")) and known != sha256_file(wav):
                 raise StoreError(f"{wav} is damaged ({CHANGED}): remove its folder and run `stepline media` again")
             try:
-                heard = recognise(wav, made_by, folder / "answers")
+                named = detect(wav, made_by, folder / "answers") if asked == AUTO else None
+                then = (named[0], make(language=named[1].language)) if named else None
+                heard = recognise(wav, made_by, folder / "answers", then)
             except RecognitionError as error:
                 log.warning("%s: failed: %s", video, error)
                 failures = {"failures": failures.get("failures", 0) + 1}
@@ -106,13 +117,24 @@ def transcribe(
             sentences = [replace(sentence, engine=engine) for sentence in heard]
             done.unlink(missing_ok=True)
             transcript.write(path, sentences)
-            made = {"source": source, "n_sentences": len(sentences), **failures}
+            spoken = _spoken(asked, named[1] if named else None)
+            made = {"source": source, "n_sentences": len(sentences), **spoken, **failures}
             write_sealed(done, made)
         reason = "" if made["n_sentences"] else "no speech found"
-        videos[video] = {"status": "present", "reason": reason, "n_sentences": made["n_sentences"], **failures}
+        found = {name: made[name] for name in ("n_sentences", "language", "language_probability") if name in made}
+        videos[video] = {"status": "present", "reason": reason, **found, **failures}
     device = "cuda" if engine in FOLDERS and wanted(on["device"]) else "cpu"
     rates.note(f"speech.{engine}.{device}", video_s=heard_s, spent_s=time.monotonic() - start)
     write_manifest(manifest, videos, **by)
+
+
+def _spoken(asked: str, detected: Spoken | None) -> dict[str, Any]:
+    """Return the fields of the record that name the language; none for English, as in earlier versions."""
+    if asked != AUTO:
+        return {} if asked == ENGLISH else {"language": asked}
+    probability = detected.probability if detected else None
+    known = {} if probability is None else {"language_probability": round(probability, 4)}
+    return {"language": detected.language if detected else ""} | known
 
 
 def _answer_all(wavs: Sequence[Path], engine: Engine, answers: Path, processes: int) -> None:
@@ -134,21 +156,34 @@ def _answer(wav: Path, engine: Engine, answers: Path) -> None:
     with suppress(SteplineError):
         for _, samples in chunks(wav):
             if samples.any():
-                _said(samples, engine, answers)
+                _heard(samples, engine, answers)
 
 
-def recognise(wav: Path, engine: Engine, answers: Path) -> list[Sentence]:
+def detect(wav: Path, engine: Engine, answers: Path) -> tuple[int, Spoken] | None:
+    """Return the first chunk of the file whose language the engine detects, by its index, and the language.
+
+    Its answer and those of earlier chunks are cached in ``answers``. Returns None if no language is detected. Raises
+    RecognitionError if a chunk failed.
+    """
+    for number, (_, samples) in enumerate(chunks(wav)):
+        if samples.any() and (spoken := _heard(samples, engine, answers)[1]):
+            return number, spoken
+    return None
+
+
+def recognise(wav: Path, engine: Engine, answers: Path, then: tuple[int, Engine] | None = None) -> list[Sentence]:
     """Return the sentences of the file (16 kHz mono), in order of their starts; answers are cached in ``answers``.
 
-    Silent chunks, as between spans, are skipped. All chunks are recognised even if one fails. Raises RecognitionError
-    if a chunk failed.
+    then: the index of a chunk, and the engine for all later chunks. Silent chunks, as between spans, are skipped. All
+    chunks are recognised even if one fails. Raises RecognitionError if a chunk failed.
     """
 
     def heard(chunk: tuple[int, tuple[int, NDArray[np.int16]]]) -> tuple[int, list[Sentence] | RecognitionError]:
         number, (start, samples) = chunk
         end = start + len(samples)
+        by = then[1] if then and number > then[0] else engine
         try:
-            sentences = _said(samples, engine, answers) if samples.any() else []
+            sentences = _heard(samples, by, answers)[0] if samples.any() else []
         except RecognitionError as error:
             return end, error
         placed = [_placed(sentence, number, start, len(samples)) for sentence in sentences if sentence.text]
@@ -165,18 +200,19 @@ def recognise(wav: Path, engine: Engine, answers: Path) -> list[Sentence]:
     return [sentence for result in results if not isinstance(result, RecognitionError) for sentence in result]
 
 
-def _said(samples: NDArray[np.int16], engine: Engine, answers: Path) -> list[Sentence]:
+def _heard(samples: NDArray[np.int16], engine: Engine, answers: Path) -> tuple[list[Sentence], Spoken | None]:
     name = hashlib.sha256(canonical_json(engine.parameters).encode() + samples.tobytes()).hexdigest()
     path = answers / f"{name}.json"
     if path.is_file():
         try:
-            return engine.sentences(unsealed(path.read_bytes()))
+            answer = unsealed(path.read_bytes())
+            return engine.sentences(answer), engine.spoken(answer)
         except (RecognitionError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): remove it and run the same command again") from None
     answer = engine.answer(samples)
-    sentences = engine.sentences(answer)
+    heard = engine.sentences(answer), engine.spoken(answer)
     write_bytes(path, sealed_below(answer))
-    return sentences
+    return heard
 
 
 def _placed(sentence: Sentence, chunk: int, start: int, length: int) -> Sentence:

@@ -1,6 +1,5 @@
 """OpenAI's Whisper, run locally: https://github.com/openai/whisper."""
 
-import json
 import pickle
 from collections.abc import Mapping
 from functools import cache
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from stepline import devices
 from stepline.asr import segments, weights
 from stepline.asr.engines import THREADS, recogniser
+from stepline.asr.languages import AUTO, ENGLISH, Spoken
 from stepline.asr.transcript import Sentence
 from stepline.errors import MissingError, StoreError
 from stepline.mirror import cached_sha256
@@ -44,19 +44,32 @@ SEED = 0
 class Whisper:
     """A recogniser. model: a name or a path, see ``weights.locate``. decoding: a key of ``DECODING``. words: add words.
 
-    on: the configuration's ``features``, with the device of networks.
+    language: a code, or ``auto``, which detects the language of each chunk. on: the configuration's ``features``, with
+    the device of networks.
     """
 
     concurrency = 1
 
-    def __init__(self, *, model: str, decoding: str, words: bool, on: Mapping[str, Any] = devices.CPU) -> None:
+    def __init__(
+        self,
+        *,
+        model: str,
+        decoding: str,
+        words: bool,
+        language: str = ENGLISH,
+        on: Mapping[str, Any] = devices.CPU,
+    ) -> None:
         """Prepare the options; nothing is loaded yet. If all answers are cached, no checkpoint is needed."""
-        self.parameters = recogniser("whisper", {"model": model, "decoding": decoding, "words": words})
-        self._model, self._on = model, on
+        options = {"model": model, "decoding": decoding, "words": words, "language": language}
+        self.parameters = recogniser("whisper", options)
+        self._model, self._language, self._on = model, language, on
         self._options = DECODING[decoding] | {"word_timestamps": words}
 
     def answer(self, samples: NDArray[np.int16]) -> bytes:
-        """Return Whisper's segments, in English. Sampling is deterministic on the same device."""
+        """Return Whisper's segments, with their language if it is detected.
+
+        Sampling is deterministic on the same device.
+        """
         import torch
 
         path = weights.locate("whisper", self._model)
@@ -70,14 +83,40 @@ class Whisper:
         torch.manual_seed(SEED)
         options = self._options | {"fp16": self._options["fp16"] and model.device.type == "cuda"}
         try:
-            result = model.transcribe(samples.astype(np.float32) / 32768, language="en", **options)
+            spoken = _detected(model, samples) if self._language == AUTO else None
+            language = spoken.language if spoken else self._language
+            if language not in _languages(model):
+                raise StoreError(
+                    f"{path} does not know the language {language!r}: choose another model or asr.language"
+                )
+            result = model.transcribe(samples.astype(np.float32) / 32768, language=language, **options)
         except RuntimeError as error:
             raise StoreError(f"Whisper fails on {device}: {' '.join(str(error).split())[:200]}") from None
-        return json.dumps(result["segments"], default=float).encode()
+        return segments.answer(result["segments"], spoken)
 
     def sentences(self, answer: bytes) -> list[Sentence]:
         """Return one sentence per segment."""
         return segments.sentences(answer)
+
+    def spoken(self, answer: bytes) -> Spoken | None:
+        """Return the detected language."""
+        return segments.spoken(answer)
+
+
+def _languages(model: "whisper.Whisper") -> tuple[str, ...]:
+    from whisper.tokenizer import LANGUAGES  # type: ignore[import-untyped]
+
+    return (*LANGUAGES,)[: model.num_languages] if model.is_multilingual else (ENGLISH,)
+
+
+def _detected(model: "whisper.Whisper", samples: NDArray[np.int16]) -> Spoken:
+    from whisper.audio import N_FRAMES, N_SAMPLES, log_mel_spectrogram, pad_or_trim  # type: ignore[import-untyped]
+
+    if not model.is_multilingual:
+        return Spoken(ENGLISH)
+    spectra = [log_mel_spectrogram(each, model.dims.n_mels, padding=N_SAMPLES) for each in segments.windows(samples)]
+    inputs = (pad_or_trim(each, N_FRAMES).to(model.device) for each in spectra)
+    return segments.likeliest([model.detect_language(each)[1] for each in inputs])
 
 
 @cache

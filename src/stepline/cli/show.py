@@ -44,7 +44,7 @@ def _show(parsed: argparse.Namespace) -> None:
         near = get_close_matches(video, shards, cutoff=0.4) or sorted(shards)[:3]
         raise ConfigError(f"{made.name} has no video {video!r}; did you mean {' or '.join(near)}?")
     if parsed.subtitles:
-        said = sentences(made, video)
+        said, _ = sentences(made, video)
         if not said:
             raise MissingError(
                 f"{made.name} has no transcript of {video}, or no speech was recognised in it: run `snakemake`"

@@ -10,6 +10,7 @@ from stepline import paths
 from stepline.config import Config, load
 from stepline.datasets.configured import dataset
 from stepline.errors import ConfigError
+from stepline.pipeline.speech import options_of
 from stepline.plans import pipeline
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _transcribe(parsed: argparse.Namespace) -> None:
     from stepline.asr.transcribe import transcribe
 
     config, name, shard = _shard(parsed)
-    asr, engine = config["asr"], config["asr"]["engine"]
+    engine = config["asr"]["engine"]
     media, folder = paths.media(name), paths.transcripts(name, engine)
     manifest = paths.manifest(folder, shard)
     transcribe(
@@ -82,7 +83,7 @@ def _transcribe(parsed: argparse.Namespace) -> None:
         manifest,
         engine=engine,
         on=config["features"],
-        **asr.get(engine, {}),
+        **options_of(config, name),
     )
 
 

@@ -119,9 +119,14 @@ class Pipeline:
         return [paths.manifest(folder, shard) for shard in shards if stage in self.demand.stages]
 
     def check_records(self) -> None:
-        """Read the records of earlier runs that the jobs will use; raise StoreError if one is damaged."""
+        """Check the recogniser's options and read the records of earlier runs that the jobs will use.
+
+        Raises ConfigError if an option is not allowed, StoreError if a record is damaged.
+        """
         if not (self.demand.media or self.features.computed or self.demand.predictions()):
             return
+        if "speech" in self.demand.stages:
+            _ = self.speech.options
         for shard in self.videos.all_shards:
             self.videos.params(shard)
             if "speech" in self.demand.stages:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stepline import paths
-from stepline.asr import engines
+from stepline.asr import engines, languages
 from stepline.availability import read_manifest
 from stepline.config import Config
 from stepline.io import canonical_json, read_json
@@ -16,8 +16,21 @@ from stepline.needs import Need
 from stepline.pipeline.videos import Videos
 from stepline.remembered import remembered
 
-OTHERS = ("deepgram", "whisper", "faster_whisper", "pocketsphinx")
+OTHERS = ("deepgram", "whisper", "transformers", "faster_whisper", "pocketsphinx")
 """Recognisers whose transcripts replace those that cannot be computed, most accurate first."""
+
+
+def options_of(config: Config, dataset: str) -> dict[str, Any]:
+    """Return the recogniser's options for a data set, and ``language`` unless it is English.
+
+    Raises ConfigError if the recogniser cannot transcribe the language.
+    """
+    engine, own = config["asr"]["engine"], config["datasets"].get(dataset, {}).get("language")
+    language, options = own or config["asr"]["language"], dict(config["asr"].get(engine, {}))
+    if language != languages.ENGLISH:
+        options["language"] = language
+    languages.check(engine, options, f"datasets.{dataset}.language" if own else "asr.language")
+    return options
 
 
 @dataclass(frozen=True)
@@ -33,15 +46,15 @@ class Speech:
         engine: str = self.config["asr"]["engine"]
         return engine
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        options: dict[str, Any] = self.config["asr"].get(self.engine, {})
-        return options
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """The recogniser's options, see ``options_of``."""
+        return options_of(self.config, self.videos.dataset.name)
 
     @cached_property
     def record(self) -> dict[str, Any]:
         """The cache key of a transcript, in addition to the audio."""
-        return engines.recogniser(self.engine, self._options)
+        return engines.recogniser(self.engine, self.options)
 
     @property
     def folder(self) -> Path:
@@ -56,7 +69,7 @@ class Speech:
     @cached_property
     def missing(self) -> tuple[Need, ...]:
         """What the recogniser needs but is missing; nothing if all transcripts exist."""
-        found = engines.missing(self.engine, self._options)
+        found = engines.missing(self.engine, self.options)
         return found if found and not self.transcribed else ()
 
     @cached_property

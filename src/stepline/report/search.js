@@ -25,6 +25,7 @@ function clock(time) {
   return hours ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`;
 }
 
+const spoken = (id, sentence) => (data.videos[id].lang ? element("span", { lang: data.videos[id].lang }, sentence) : sentence);
 const span = (start, end) => `${clock(start)}–${clock(end)}`;
 const short = (number) => String(Math.round(number * 1000) / 1000);
 const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`);
@@ -185,11 +186,11 @@ function card(result, place, range) {
   const body = element("div", { class: "body" }, element("h3", {}, element("span", { class: "rank" }, `${place}`), ` ${id} `, score));
   if (moment) {
     const best = result.best;
-    body.append(element("p", {}, "Moment ", part(player, ...moment, span(...moment)), ...(best ? [", best at ", part(player, best.time, moment[1], clock(best.time)), element("span", { class: "score" }, best.score.toFixed(3)), ` ${best.sentence}`] : [])));
+    body.append(element("p", {}, "Moment ", part(player, ...moment, span(...moment)), ...(best ? [", best at ", part(player, best.time, moment[1], clock(best.time)), element("span", { class: "score" }, best.score.toFixed(3)), " ", spoken(id, best.sentence)] : [])));
     body.append(element("ol", { class: "steps" }, ...result.steps.map(([start, stop, label]) => element("li", {}, part(player, start, stop, span(start, stop)), ` ${label}`))));
     body.append(element("p", { class: "note" }, `Steps: ${result.stepsBy}.`));
   } else {
-    body.append(element("p", {}, "Match at ", part(player, ...playing, clock(first.time)), first.sentence ? ` ${first.sentence}` : ""));
+    body.append(element("p", {}, "Match at ", part(player, ...playing, clock(first.time)), ...(first.sentence ? [" ", spoken(id, first.sentence)] : [])));
   }
   body.append(sparkline(player, curve, range, playing), more(id, first.time, ...playing));
   const others = moment ? matches : matches.slice(1);
@@ -197,7 +198,7 @@ function card(result, place, range) {
     const rows = others.map((match) => {
       const small = match.picture ? element("img", { src: match.picture, alt: "", loading: "lazy" }) : "";
       const stop = match.time + data.match;
-      return element("li", {}, small, element("div", {}, part(player, match.time, stop, clock(match.time)), element("span", { class: "score" }, match.score.toFixed(3)), match.sentence ? ` ${match.sentence}` : "", match.note ? element("p", { class: "note" }, match.note) : "", more(id, match.time, match.time, stop)));
+      return element("li", {}, small, element("div", {}, part(player, match.time, stop, clock(match.time)), element("span", { class: "score" }, match.score.toFixed(3)), ...(match.sentence ? [" ", spoken(id, match.sentence)] : []), match.note ? element("p", { class: "note" }, match.note) : "", more(id, match.time, match.time, stop)));
     });
     body.append(element("details", { class: "matches", open: others.length < 4 }, element("summary", {}, `${others.length} ${moment ? "" : "more "}${others.length > 1 ? "matches" : "match"} in this video`), element("ol", {}, ...rows)));
   }
@@ -289,7 +290,14 @@ function cosines(own) {
   return rounded(corpus.spans.map((_, row) => product(row, own) / (length * Math.sqrt(product(row, row)) || 1)));
 }
 
-const wordsOf = (text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
+/** The words of a text, and the pairs of characters of scripts without spaces, as in `stepline.search.words`. */
+const runs = new RegExp(`([${data.unspaced}]+)|((?:(?![${data.unspaced}])[\\p{L}\\p{N}\\p{M}_])+)`, "gu");
+function wordsOf(text) {
+  return [...text.toLowerCase().matchAll(runs)].flatMap(([word, unspaced]) => {
+    const characters = [...word];
+    return unspaced && characters.length > 1 ? characters.slice(1).map((next, place) => characters[place] + next) : [word];
+  });
+}
 
 /** BM25 of each sentence, as in `stepline.search.words`. */
 function bm25(text) {

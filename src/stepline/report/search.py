@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from stepline import paths
+from stepline.asr.languages import ENGLISH
 from stepline.download.host import shown
 from stepline.pipeline import Pipeline
 from stepline.progress import progress
@@ -21,7 +22,7 @@ from stepline.report.thumbnails import read_thumbnails, thumbnails
 from stepline.search.embedded import LIMIT, script
 from stepline.search.searcher import Found, Match, Ranked, Searcher
 from stepline.search.steps import Step
-from stepline.search.words import LENGTH, SATURATION
+from stepline.search.words import LENGTH, SATURATION, UNSPACED
 from stepline.spec import digest
 
 NEAR_S = 5.0
@@ -104,7 +105,7 @@ def write_page(searcher: Searcher, found: Found, again: str) -> Path:
         else:
             result["matches"].append(card | cards[match])
     data = {
-        "videos": {video: each.shown for video, each in videos.items()},
+        "videos": {video: each.shown | _language(searcher, video) for video, each in videos.items()},
         "results": [{"video": video, "curve": found.curves[video], **result} for video, result in results.items()],
         "again": again,
         "text": found.text,
@@ -112,6 +113,7 @@ def write_page(searcher: Searcher, found: Found, again: str) -> Path:
         "top": found.top,
         "match": MATCH_S,
         "bm25": [SATURATION, LENGTH],
+        "unspaced": UNSPACED,
     }
     write_html(
         page,
@@ -129,9 +131,15 @@ def write_page(searcher: Searcher, found: Found, again: str) -> Path:
     return page
 
 
+def _language(searcher: Searcher, video: str) -> dict[str, str]:
+    """Return the language of a video's sentences if it is not that of the page."""
+    language = searcher.transcripts.language(video)
+    return {} if language in ("", ENGLISH) else {"lang": language}
+
+
 def hints(found: Found) -> list[str]:
-    """Return the warnings about weak results, one line each."""
-    said = []
+    """Return the warnings about results, one line each."""
+    said = [found.hint] if found.hint else []
     if found.unseen:
         said.append(
             f"{found.backbone} does not know these words, or truncates the text before them: {', '.join(found.unseen)}"
@@ -145,8 +153,6 @@ def hints(found: Found) -> list[str]:
             f"no clear match: the best score, {spread.best:.3f}, is within the spread of all {spread.rows:,}{sample} "
             f"(median {spread.usual:.3f}; scores up to {spread.expected:.3f} are usual without a match)"
         )
-    if found.note:
-        said.append(found.note)
     return said
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from stepline import paths
 from stepline.asr import transcript
+from stepline.asr.languages import ENGLISH, WITHOUT_SPACES
 from stepline.availability import read_availability, read_manifest
 from stepline.io import read_json, write_text
 from stepline.media.timeline import absent_s, described
@@ -17,10 +18,10 @@ from stepline.tables import markdown_table, write_lines
 
 COLUMNS = (
     *("video", "status", "reason", "source", "duration_s", "absent_s", "fps", "width", "height", "codec", "frames"),
-    *("audio", "shots", "sentences", "words"),
+    *("audio", "shots", "sentences", "words", "language"),
 )
 """Columns of ``videos.csv``, followed by one per backbone (number of feature rows), ``needs`` and ``command``."""
-OF = {"shots": ("shots",), "speech": ("sentences", "words")}
+OF = {"shots": ("shots",), "speech": ("sentences", "words", "language")}
 """The columns that exist only if a stage is configured."""
 OF_MEDIA = ("frames", "audio")
 """The columns that exist only if audio and content scores are computed."""
@@ -87,7 +88,7 @@ def summarise_shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]
     rows = {}
     for video, record in read_availability(paths.availability(name, shard)).items():
         read, speech = media.get(video, {}), said.get(video, {})
-        sound = read.get("audio", {})
+        sound, language = read.get("audio", {}), speech.get("language", ENGLISH)
         status: str = record.status
         gaps, reasons = read.get("gaps", []), [record.reason]
         known = ["", sound.get("reason"), described(gaps)]
@@ -118,7 +119,8 @@ def summarise_shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]
             "audio": sound.get("status", ""),
             "shots": shots.get(video, {}).get("n_shots", ""),
             "sentences": speech.get("n_sentences", ""),
-            "words": _words(pipeline, video) if "n_sentences" in speech else "",
+            "words": _words(pipeline, video, language) if "n_sentences" in speech else "",
+            "language": language if "n_sentences" in speech else "",
             **{backbone: made.get(video, {}).get("n_rows", "") for backbone, made in features.items()},
         }
     return rows
@@ -147,7 +149,10 @@ def _rounded(fps: float) -> float | str:
     return round(fps, 3) or ""
 
 
-def _words(pipeline: Pipeline, video: str) -> int:
+def _words(pipeline: Pipeline, video: str, language: str) -> int | str:
+    """Return the number of words; "" for a language that does not separate words by spaces."""
+    if language.split("-")[0] in WITHOUT_SPACES:
+        return ""
     sentences = transcript.read(pipeline.speech.readable.folder / f"{video}.parquet")
     return sum(len(sentence.text.split()) for sentence in sentences)
 

@@ -113,7 +113,8 @@ class Found:
     the ``listed`` videos. unseen: words of the query that do not affect its vector. unsaid: words that occur in no
     transcript, if transcripts were searched. moments_by: how moments were found. top: the requested number of results.
     window_s: the minimum distance of matches in a video. curves: the curve of each video in the results. compared: how
-    many rows were compared for the matches, or the recall of the index that found them. note: why no index was used.
+    many rows were compared for the matches, or the recall of the index that found them. hint: a warning about the
+    results, or "".
     """
 
     text: str
@@ -131,10 +132,10 @@ class Found:
     videos: tuple[Ranked, ...]
     matches: tuple[Match, ...]
     curves: Mapping[str, Curve]
+    hint: str = ""
     among: tuple[str, ...] = ()
     is_like: bool = False
     compared: str = ""
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -196,17 +197,17 @@ class Searcher:
 
     def _question(self, kind: str, videos: Sequence[str], query: Floats, text: str = "", **more: Any) -> "_Question":
         """Return a question to the given videos, or all; to the index if it can be used for this kind of query."""
-        corpus, note = self.source.corpus, self.source.note
+        corpus, hint = self.source.corpus, self.source.hint
         if unknown := [video for video in videos if video not in corpus.videos]:
             raise ConfigError(f"video {unknown[0]!r} is not searched; choose from {', '.join(corpus.videos[:20])}")
         similarity = more.pop("similarity", corpus.similarity)
         if videos:
-            corpus, note = corpus.only(videos), ""
+            corpus, hint = corpus.only(videos), (hint if self.source.said else "")
         elif isinstance(corpus, IndexedCorpus) and (reason := corpus.refusal(kind, similarity)):
-            corpus, note = corpus.exact, f"the index is not used: {reason}"
+            corpus, hint = corpus.exact, f"the index is not used: {reason}"
         if corpus.similarity != similarity:
             corpus = replace(corpus, similarity=similarity)
-        return _Question(self, corpus, query, text, kind=kind, note=note, **more)
+        return _Question(self, corpus, query, text, kind=kind, hint=hint, **more)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -235,7 +236,7 @@ class Searcher:
 class _Question:
     """text: "" if the query is a moment; the moment is then the video and start of the ``own`` row.
 
-    kind: ``texts`` or ``rows``, for an index. note: why no index is used.
+    kind: ``texts`` or ``rows``, for an index. hint: see ``Found``.
     """
 
     searcher: Searcher
@@ -244,7 +245,7 @@ class _Question:
     text: str
     own: tuple[str, float] | None = None
     kind: str = TEXTS
-    note: str = ""
+    hint: str = ""
 
     @cached_property
     def heard(self) -> Floats:
@@ -286,6 +287,7 @@ class _Question:
             **values,
             backbone=source.name,
             what=source.what,
+            hint=self.hint,
             similarity=corpus.similarity,
             searched=len(corpus.videos),
             listed=self.searcher.listed,
@@ -297,7 +299,6 @@ class _Question:
             matches=tuple(matches),
             curves={video: whole.curve(number) for number, video in enumerate(whole.corpus.videos) if video in shown},
             compared=compared,
-            note=self.note,
         )
 
     def curve(self, number: int) -> Curve:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stepline import paths
+from stepline.asr.languages import ENGLISH
 from stepline.backbones.registry import FAMILIES, files_of, own_file, similarity, tower_of
 from stepline.backbones.sentence import MODELS, model_files
 from stepline.errors import ConfigError, MissingError
@@ -39,7 +40,7 @@ class Source:
     """The content that queries are compared with. name: the backbone. what: a description of content and backbone.
 
     encoder: the text encoder, None if there is none. said: whether rows are sentences. vectors: the embedding function
-    of sentences, if a sentence encoder compares them. note: why no index is used, if there should be one.
+    of sentences, if a sentence encoder compares them. hint: a warning about the results, or "".
     """
 
     name: str
@@ -48,7 +49,7 @@ class Source:
     corpus: Corpus
     said: bool = False
     vectors: Vectors | None = None
-    note: str = ""
+    hint: str = ""
 
 
 def source(
@@ -113,12 +114,12 @@ def _seen(pipeline: Pipeline, name: str, needs_text: bool, exact: bool) -> Sourc
     bank = bank_of(pipeline, backbone)
     if pooled:
         bank = _pooled(pipeline, pooled, bank)
-    corpus, note = (frames(bank, pipeline, backbone), "") if exact or pooled else _indexed(bank, pipeline, name)
+    corpus, hint = (frames(bank, pipeline, backbone), "") if exact or pooled else _indexed(bank, pipeline, name)
     if not isinstance(corpus, IndexedCorpus):
         bank.fetch()
     corpus.prepare()
     encoder = encoder_of(pipeline, backbone) if needs_text else None
-    return Source(name, f"frames, by {name}", encoder, corpus, note=note)
+    return Source(name, f"frames, by {name}", encoder, corpus, hint=hint)
 
 
 def bank_of(pipeline: Pipeline, name: str) -> Bank:
@@ -166,7 +167,7 @@ def index_folder(pipeline: Pipeline, name: str) -> Path:
 
 
 def _indexed(bank: Bank, pipeline: Pipeline, name: str) -> tuple[Corpus, str]:
-    """Return the rows with their index if it can be used, and otherwise a note if there should be one."""
+    """Return the rows with their index if it can be used, and otherwise a hint if there should be one."""
     corpus, folder = frames(bank, pipeline, name), index_folder(pipeline, name)
     index, command = Index.read(folder), f"`{current().verb('bank', 'index', name, pipeline.name)}`"
     if index is None:
@@ -225,4 +226,7 @@ def _said(pipeline: Pipeline, name: str, transcripts: Transcripts) -> Source:
     vectors = Vectors(name, pipeline.name)
     corpus = Corpus(**shape, parts=[vectors(texts)], similarity="cosine")
     corpus.prepare()
-    return Source(name, what, vectors.encoder, corpus, said=True, vectors=vectors)
+    other = sorted({transcripts.language(video) for video in spoken} - {"", ENGLISH})
+    way = f"`--backbone {words.NAME}` compares words instead"
+    hint = f"{name} was trained on English, and transcripts are in {', '.join(other)}: {way}" if other else ""
+    return Source(name, what, vectors.encoder, corpus, said=True, vectors=vectors, hint=hint)

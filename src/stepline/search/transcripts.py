@@ -1,6 +1,6 @@
 """The transcripts of a data set: sentences and their embeddings."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from stepline import paths
 from stepline.asr import released, transcript
+from stepline.asr.languages import ENGLISH, MULTI
 from stepline.asr.transcript import Sentence
 from stepline.asr.weights import how_to_get
 from stepline.availability import read_manifest
@@ -39,9 +40,13 @@ class Transcripts:
         if _are_released(pipeline):
             self.source, self.bring = "released", _fetch(pipeline)
             self.videos, self._lines = _released(pipeline)
+            self._languages: Mapping[str, str] = {}
         else:
             self.source, self.bring = pipeline.speech.readable.engine, _how_to_transcribe(pipeline)
-            self.videos, self._lines = _recognised(pipeline, self.source)
+            folder = paths.transcripts(pipeline.name, self.source)
+            self._languages = _languages(pipeline, folder)
+            self.videos = frozenset(self._languages)
+            self._lines = lambda video: transcript.read(folder / f"{video}.parquet")
         self._read: dict[str, tuple[Sentence, ...]] = {}
 
     def __call__(self, video: str) -> tuple[Sentence, ...]:
@@ -51,6 +56,11 @@ class Transcripts:
             texts = (replace(line, text=" ".join(line.text.split())) for line in lines)
             self._read[video] = tuple(sorted((line for line in texts if line.text), key=lambda line: line.start_s))
         return self._read[video]
+
+    def language(self, video: str) -> str:
+        """Return the tag of the language of a video's transcript; "" if it is not known, or not one language."""
+        language = self._languages.get(video, ENGLISH)
+        return "" if language == MULTI else language
 
 
 def transcript_folders(pipeline: Pipeline) -> list[Path]:
@@ -83,15 +93,11 @@ def _how_to_transcribe(pipeline: Pipeline) -> str:
     return f"{', '.join(steps)} and run `snakemake`, because {engine} needs it, or set `asr.engine: pocketsphinx`"
 
 
-def _present(pipeline: Pipeline, engine: str) -> frozenset[str]:
-    folder = paths.transcripts(pipeline.name, engine)
+def _languages(pipeline: Pipeline, folder: Path) -> dict[str, str]:
+    """Return the language of each transcript in a recogniser's folder."""
     manifests = [read_manifest(path) for path in pipeline.videos.manifests(folder) if path.exists()]
-    return frozenset(video for made in manifests for video, record in made.items() if record["status"] == "present")
-
-
-def _recognised(pipeline: Pipeline, engine: str) -> tuple[frozenset[str], Callable[[str], Lines]]:
-    folder = paths.transcripts(pipeline.name, engine)
-    return _present(pipeline, engine), lambda video: transcript.read(folder / f"{video}.parquet")
+    made = (each for manifest in manifests for each in manifest.items())
+    return {video: record.get("language", ENGLISH) for video, record in made if record["status"] == "present"}
 
 
 def _released(pipeline: Pipeline) -> tuple[frozenset[str], Callable[[str], Lines]]:

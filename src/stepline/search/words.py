@@ -1,10 +1,15 @@
-"""Word search in sentences with BM25 (Robertson and Zaragoza, 2009). The search page computes the same scores."""
+"""Word search in sentences with BM25 (Robertson and Zaragoza, 2009). The search page computes the same scores.
+
+Words are not stemmed. Chinese, Japanese and Korean text is searched by pairs of characters, as in Lucene's CJKAnalyzer,
+and other scripts without spaces between words too.
+"""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import log
 from typing import Any
 
@@ -15,12 +20,34 @@ from stepline.search.corpus import Corpus, Floats, Places
 NAME = "words"
 SATURATION, LENGTH = 1.2, 0.75
 """The usual values of k1 and b of BM25."""
-WORD = re.compile(r"\w+")
+UNSPACED = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109f\u1780-\u17d3\u17d7\u17dc\u17dd\u17e0-\u17e9"
+    "\u3005-\u3007\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u1100-\u11ff\uac00-\ud7af"
+)
+"""Thai, Lao, Myanmar, Khmer, Hiragana, Katakana, Han and Hangul characters, for a set of a regular expression."""
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text: runs of letters, digits and underscores in lower case."""
-    return WORD.findall(text.lower())
+    """Return the words of a text in lower case: runs of letters, digits, combining marks and underscores.
+
+    A run of ``UNSPACED`` characters is replaced by its overlapping pairs.
+    """
+    return [word for run in _runs().finditer(text.lower()) for word in _pairs(*run.groups())]
+
+
+def _pairs(unspaced: str | None, word: str | None) -> list[str]:
+    if not unspaced or len(unspaced) == 1:
+        return [unspaced or word or ""]
+    return [unspaced[place : place + 2] for place in range(len(unspaced) - 1)]
+
+
+@cache
+def _runs() -> re.Pattern[str]:
+    r"""Return a pattern whose groups are a run of ``UNSPACED`` characters and another word; ``\w`` lacks the marks."""
+    planes = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))
+    marks = "".join(chr(code) for code in planes if unicodedata.category(chr(code)).startswith("M"))
+    return re.compile(f"([{UNSPACED}]+)|((?:(?![{UNSPACED}])[\\w{marks}])+)")
 
 
 @dataclass(frozen=True)

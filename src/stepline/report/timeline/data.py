@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stepline import paths
+from stepline.asr.languages import ENGLISH
 from stepline.asr.transcript import Sentence
 from stepline.benchmark.timed import Timed
 from stepline.datasets.segments import read_segments
@@ -71,17 +72,18 @@ def sound_lane(pipeline: Pipeline, video: str) -> Lane | None:
     return {"kind": "wave", "name": "Sound", "hop": found.hop_s, "values": base64.b64encode(found.values).decode()}
 
 
-def sentences(pipeline: Pipeline, video: str) -> Sequence[Sentence]:
-    """Return the sentences of a video; () if there is no transcript or none is configured."""
+def sentences(pipeline: Pipeline, video: str) -> tuple[Sequence[Sentence], str]:
+    """Return the sentences of a video, and their language; () if there is no transcript or none is configured."""
     transcripts = Transcripts(pipeline)
     wanted = "speech" in pipeline.demand.stages or transcripts.source == "released"
-    return transcripts(video) if wanted else ()
+    return (transcripts(video), transcripts.language(video)) if wanted else ((), "")
 
 
-def speech_lane(said: Sequence[Sentence]) -> Lane | None:
-    """Return the sentences."""
+def speech_lane(said: Sequence[Sentence], language: str) -> Lane | None:
+    """Return the sentences. language: a tag, or ""; the page is in English, so that other languages are marked."""
     spans = [[round(each.start_s, 3), round(each.end_s, 3), each.text, ""] for each in said]
-    return {"kind": "spans", "name": "Speech", "step": "sentence", "spans": spans} if spans else None
+    other = {"name": f"Speech ({language})", "lang": language} if language not in ("", ENGLISH) else {}
+    return {"kind": "spans", "name": "Speech", "step": "sentence", **other, "spans": spans} if spans else None
 
 
 def own_segments(pipeline: Pipeline, video: str) -> list[Track]:

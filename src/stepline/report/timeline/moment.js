@@ -18,7 +18,7 @@ function at(lane, time) {
   }).join("; ");
 }
 
-const moment = time => lanes.map(lane => [lane.name, at(lane, time)]).filter(([, text]) => text);
+const moment = time => lanes.map(lane => [lane.name, at(lane, time), lane.lang ?? "en"]).filter(([, text]) => text);
 
 function placeLines() {
   playhead.hidden = !inView(now);
@@ -36,8 +36,8 @@ function tell() {
   if (text === shown) return;
   shown = text;
   lanesBox.setAttribute("aria-valuetext", [clock(now), ...parts.map(([name, what]) => `${name}: ${what}`)].join(". ").slice(0, 400));
-  byId("now").replaceChildren(...parts.flatMap(([name, what]) =>
-    [element("dt", {textContent: name}), element("dd", {textContent: what})]));
+  byId("now").replaceChildren(...parts.flatMap(([name, what, lang]) =>
+    [element("dt", {textContent: name}), element("dd", {textContent: what, lang})]));
 }
 
 const hover = byId("hover");
@@ -48,7 +48,8 @@ function point(event) {
   const source = pictureAt(time);
   hover.replaceChildren(
     ...(source ? [element("img", {src: source, alt: ""})] : []), element("b", {textContent: clock(time, 1)}),
-    ...moment(time).map(([name, what]) => element("p", {}, element("span", {textContent: `${name}: `}), what.slice(0, 160))));
+    ...moment(time).map(([name, what, lang]) =>
+      element("p", {}, element("span", {textContent: `${name}: `}), element("span", {textContent: what.slice(0, 160), lang}))));
   hover.hidden = false;
   const {width, height} = hover.getBoundingClientRect();
   hover.style.left = `${clamp(event.clientX + 14, 4, window.innerWidth - width - 4)}px`;

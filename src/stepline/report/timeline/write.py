@@ -44,10 +44,10 @@ def write_timeline(pipeline: Pipeline, row: dict[str, Any], tracks: Sequence[Tra
     nothing can be compared with it.
     """
     video, page = row["video"], page_of(pipeline.name, row["video"])
-    shots, said = shot_lane(pipeline, video), sentences(pipeline, video)
+    shots, (said, language) = shot_lane(pipeline, video), sentences(pipeline, video)
     all_tracks = [*own_segments(pipeline, video), *tracks]
     lanes: list[Lane] = [
-        *filter(None, (shots, sound_lane(pipeline, video), speech_lane(said))),
+        *filter(None, (shots, sound_lane(pipeline, video), speech_lane(said, language))),
         *map(track_lane, all_tracks),
         *(curve_lanes(pipeline, video, text) if text else ()),
         *strip_lanes(pipeline, video),
