@@ -11,7 +11,8 @@ from pathlib import Path
 from stepline import paths
 from stepline.config import load
 from stepline.errors import SteplineError
-from stepline.features.bank import Bank, open_bank
+from stepline.features.bank import Bank
+from stepline.features.opening import open_bank
 from stepline.pipeline import Pipeline
 from stepline.plans import pipeline
 

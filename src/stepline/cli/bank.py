@@ -116,7 +116,7 @@ def _pool(parsed: argparse.Namespace) -> None:
 
     from stepline.config import load
     from stepline.datasets.segments import read_segments
-    from stepline.features.bank import open_bank
+    from stepline.features.opening import open_bank
     from stepline.features.pool import PooledSpec, of_shots, of_videos, pool
     from stepline.io import sha256_file
     from stepline.shots import Detection
@@ -143,8 +143,8 @@ def _pool(parsed: argparse.Namespace) -> None:
 
 
 def _export(parsed: argparse.Namespace) -> None:
-    from stepline.features.bank import open_bank
     from stepline.features.export import ANNOTATED, TIMED, export
+    from stepline.features.opening import open_bank
     from stepline.media.timeline import described
 
     bank = open_bank(parsed.bank, parsed.dataset, root=_store(parsed) or ".")
@@ -258,9 +258,9 @@ def _compare(parsed: argparse.Namespace) -> None:
 
 def _timed(parsed: argparse.Namespace, source: str) -> "Timed":
     """Open a bank, or a folder of a user's features, which has no ``spec.json``."""
-    from stepline.features.bank import open_bank, spec_folders
     from stepline.features.compare import Timed
     from stepline.features.importing import check_hop
+    from stepline.features.opening import open_bank, spec_folders
 
     path = Path(source)
     if spec_folders(source) or not path.exists():

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from stepline.availability import Record, read_availability
 from stepline.benchmark import Benchmark, Job
 from stepline.config import Config
-from stepline.features.bank import Bank, open_named
+from stepline.features.bank import Bank
+from stepline.features.opening import open_named
 from stepline.features.resize import resize
 from stepline.footage import Footage
 from stepline.media.timeline import absent_s

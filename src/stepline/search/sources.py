@@ -13,7 +13,8 @@ from stepline.asr.languages import ENGLISH
 from stepline.backbones.registry import FAMILIES, files_of, own_file, similarity, tower_of
 from stepline.backbones.sentence import MODELS, model_files
 from stepline.errors import ConfigError, MissingError
-from stepline.features.bank import Bank, open_bank
+from stepline.features.bank import Bank
+from stepline.features.opening import open_bank
 from stepline.features.pool import check_current
 from stepline.features.specs import noted
 from stepline.features.text import TextEncoder

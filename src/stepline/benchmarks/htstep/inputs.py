@@ -183,7 +183,7 @@ class _Banks(dict[str, Bank]):
 
 def open_bank(footage: Footage, name: str) -> Bank:
     """Return a data set's bank of features with one row per second; raise ConfigError or StoreError otherwise."""
-    from stepline.features.bank import open_named
+    from stepline.features.opening import open_named
 
     bank = open_named(footage, name).fill()
     bank.check_whole()
