@@ -19,11 +19,13 @@ extensions = ["myst_nb", "sphinx.ext.autodoc"]
 
 # The source folder is the repository, so that a link between two pages is the same on the site and on a code host.
 root_doc = "docs/index"
-include_patterns = ["docs/**.md", "config/README.md", "perf/README.md", "*.md"]
+include_patterns = ["docs/**.md", "docs/**.ipynb", "config/README.md", "perf/README.md", "*.md"]
 READ = {"docs", "config", "perf"}
 exclude_patterns = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name not in READ]
+exclude_patterns.append("**/.ipynb_checkpoints")
 
 myst_heading_anchors = 4
+nb_execution_mode = "off"  # outputs are committed, see tests/docs/test_notebook.py
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of other libraries, whose documentation is not at hand offline
 

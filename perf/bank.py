@@ -1,10 +1,11 @@
-"""Random reads of features, compared with np.memmap on .npy and on one flat file."""
+"""Random reads of features, as arrays and tensors, compared with np.memmap on .npy and on one flat file."""
 
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from measure import show
 
 import stepline
@@ -59,6 +60,24 @@ def windows(folder: Path) -> None:
     show(title, "np.memmap on .npy", {"np.memmap on .npy": flat, "Bank.window": bank})
 
 
+def items(folder: Path) -> None:
+    """Compare items of the torch dataset of all windows of 64 rows of that video."""
+    bank = Bank.open([folder / "000"], SPEC)
+    dataset = bank.torch(*bank.sliding(64, 1, whole=True), length=64)
+    order = np.random.default_rng(1).permutation(len(dataset)).tolist()
+    mapped = np.load(folder / "long.npy", mmap_mode="r")
+
+    def flat() -> list[float]:
+        return [float(torch.from_numpy(np.array(mapped[i : i + 64]))[0, 0]) for i in order]
+
+    def dataset_items() -> list[float]:
+        return [float(dataset[i][0][0, 0]) for i in order]
+
+    assert flat() == dataset_items()
+    title = f"{len(order)} windows of 64 rows of 30,000 x 1024 float16, copied to tensors"
+    show(title, "np.memmap on .npy", {"np.memmap on .npy": flat, "Bank.torch": dataset_items})
+
+
 def short_videos(folder: Path) -> None:
     """Count files, and compare reads of whole short videos in the workflow's default shards."""
     hours = validate({})["shard_hours"]
@@ -95,6 +114,7 @@ def main() -> None:
     """Print the tables."""
     with tempfile.TemporaryDirectory() as folder:
         windows(Path(folder))
+        items(Path(folder))
         short_videos(Path(folder))
 
 

@@ -21,7 +21,7 @@ from stepline.benchmarks.oepp.methods.trained import Samples
 from stepline.benchmarks.oepp.windows import Window, windows
 from stepline.config import validate
 from stepline.datasets.oepp import EventVideo, Step
-from stepline.features.exchange import Folder, import_folder
+from stepline.features.importing import Folder, import_folder
 from stepline.models.diffusion import PlanDiffusion
 from stepline.models.plan_loss import balanced_loss, plan_loss
 from stepline.models.planners import MlpPlanner, TransformerPlanner

@@ -62,7 +62,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test runs in a folder of its own and with no mirror, key or configuration of the user's."""
     monkeypatch.chdir(tmp_path)
     own = ("STEPLINE_MIRROR", "STEPLINE_CONFIG", "STEPLINE_INVOCATION", "STEPLINE_RUN")
-    for name in (*own, "DEEPGRAM_API_KEY", "OPENAI_API_KEY"):
+    for name in (*own, "DEEPGRAM_API_KEY", "HF_TOKEN", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -124,7 +124,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     ),
     "a dataset's kind": (
         {"datasets": {"mine": {"videos": "x", "kind": "films"}}},
-        ["datasets.mine.kind: 'films' is not allowed; choose from folder, list"],
+        ["datasets.mine.kind: 'films' is not allowed; choose from folder, images, list"],
     ),
     "a dataset's name": (
         {"datasets": {"My videos": {"videos": "x"}}},

@@ -141,6 +141,19 @@ def test_packages_that_are_not_installed_have_a_command(
     assert run(capsys, code=1)["packages", "stepline"].state == "broken"
 
 
+def test_another_reader_than_pyav_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ("video", "media.reader") not in run(capsys)
+    Path("config.yaml").write_text("{media: {reader: decord}}")
+    text = "decord, last release in 2021; it refuses files that pyav reads: docs/media.md"
+    for gone, state, command in (
+        ((), "ok", ""),
+        (("decord",), "missing", "pip install -c constraints.txt -e '.[decord]'"),
+    ):
+        monkeypatch.setattr(doctor, "find_spec", lambda name, gone=gone: None if name in gone else name)
+        check = run(capsys)["video", "media.reader"]
+        assert (check.state, check.text, check.command) == (state, text, command)
+
+
 def test_another_python_is_broken(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for minor, state in ((10, "broken"), (11, "ok"), (13, "ok"), (14, "broken")):
         monkeypatch.setattr(doctor, "sys", SimpleNamespace(version_info=SimpleNamespace(minor=minor)))

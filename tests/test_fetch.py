@@ -13,14 +13,14 @@ import pytest
 
 from stepline import fetch
 from stepline.availability import read_availability, write_availability
-from stepline.backbones.weights import WEIGHTS, Weights, locate
+from stepline.backbones.weights import WEIGHTS, File, Weights, locate
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.config import validate
 from stepline.datasets import shards
 from stepline.datasets.release import ReleaseFile
 from stepline.datasets.schema import Video
 from stepline.datasets.studies import STUDIES, Study
-from stepline.errors import DownloadError, MissingError, ReleaseError
+from stepline.errors import DownloadError, MissingError, ReleaseError, StoreError
 from stepline.fetch import drop_videos, fetch_release, fetch_videos, fetch_weights
 from stepline.io import read_json, write_json
 from stepline.mirror import Wanted
@@ -455,6 +455,30 @@ def test_weights_are_downloaded_where_they_can_be(server: FileServer, monkeypatc
     with pytest.raises(DownloadError, match="tokenizer.json: wrong checksum"):
         fetch_weights("mpnet")
     assert not (folder / "tokenizer.json").exists()
+
+
+def test_files_that_a_repository_lacks_have_others_in_their_place(
+    server: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = (
+        File(name="settings.json", url=f"{server.url}/settings.json", optional=True),
+        File(name="model.bin", url=f"{server.url}/model.bin", instead="model.bin.index.json"),
+    )
+    monkeypatch.setitem(WEIGHTS, "mpnet", replace(WEIGHTS["mpnet"], files=files))
+    index = {"weight_map": {"a": "model-1.bin", "b": "model-2.bin", "c": "model-1.bin"}}
+    server.files = {"/model.bin.index.json": json.dumps(index).encode(), "/model-1.bin": b"1"}
+    with pytest.raises(DownloadError, match=r"model-2.bin: HTTP 404; or get it from"):
+        fetch_weights("mpnet")
+    assert locate("mpnet") is None
+    server.files["/model-2.bin"] = b"2"
+    fetch_weights("mpnet")
+    names = ["model.bin.index.json", "model-1.bin", "model-2.bin"]
+    assert locate("mpnet") == {name: Path("weights/mpnet", name) for name in names}
+    assert [path for path, _ in server.gets].count("/model-1.bin") == 1
+    assert read_json("weights/mpnet/sha256.json").keys() == {*names}
+    Path("weights/mpnet/model-2.bin").write_bytes(b"another")
+    with pytest.raises(StoreError, match=r"model-2.bin is not the file that was downloaded"):
+        locate("mpnet")
 
 
 def test_a_dead_address_is_one_line_that_says_what_to_do_instead(

@@ -5,16 +5,18 @@ from types import SimpleNamespace
 import pytest
 
 from stepline.helpers import Helpers
+from stepline.spec import ReaderName
 
 COMPUTED = ("s3d-pss", "histogram", "timesformer-htstep")
 WILDCARDS = SimpleNamespace(study="mine", dataset="mine", release="v1", entry="one", context="all", shard="000")
 
 
-def helpers(**kind: object) -> Helpers:
+def helpers(reader: ReaderName = "pyav", **kind: object) -> Helpers:
     features = SimpleNamespace(computed=COMPUTED, backbone_of=lambda folder: folder, networks=True)
     described = SimpleNamespace(**({"gpu": False, "decoded": False, "scored_in": "core"} | kind))
     plan = SimpleNamespace(job=lambda *_: SimpleNamespace(entry=SimpleNamespace(kind=described)))
-    return Helpers({"mine": plan}, {"mine": SimpleNamespace(features=features)}, cores=4, gpu=True)  # type: ignore[dict-item]
+    pipelines = {"mine": SimpleNamespace(features=features)}
+    return Helpers({"mine": plan}, pipelines, cores=4, gpu=True, reader=reader)  # type: ignore[dict-item]
 
 
 def test_the_first_job_of_a_shard_goes_before_those_that_would_wait_for_it() -> None:
@@ -33,6 +35,17 @@ def test_only_jobs_of_seconds_share_one(kind: dict[str, object]) -> None:
 def test_a_job_that_decodes_or_has_networks_gets_the_cores() -> None:
     assert helpers().extract_threads(WILDCARDS) == 4
     assert [helpers(decoded=decoded).entry_threads(WILDCARDS) for decoded in (False, True)] == [1, 4]
+
+
+@pytest.mark.parametrize(
+    ("reader", "decoding"), [("pyav", "vision"), ("torchcodec", "torchcodec"), ("decord", "decord")]
+)
+def test_only_jobs_that_decode_are_in_the_environment_of_a_reader(reader: ReaderName, decoding: str) -> None:
+    made = [helpers(reader, environment="vision", decoded=decoded) for decoded in (False, True)]
+    assert [each.entry_environment(WILDCARDS) for each in made] == [
+        "../../envs/vision.yaml",
+        f"../../envs/{decoding}.yaml",
+    ]
 
 
 def test_a_job_asks_for_more_at_each_attempt() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepline import resources
+from stepline.backbones.weights import WEIGHTS, File
 from stepline.benchmarks.hirest.benchmark import Hirest
 from stepline.config import validate
 from stepline.pipeline import Pipeline
@@ -92,6 +93,15 @@ def test_a_network_asks_for_its_weights_and_a_gpu(s3d: Path) -> None:
     assert resources.of_extract(of_a_list(1), "000", gpu=True).gpu is None
 
 
+def test_of_optional_files_those_that_are_there_count(s3d: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (s3d / "s3d_howto100m.pth").write_bytes(b"1234")
+    files = (File(name="settings.json", optional=True), *WEIGHTS["s3d"].files)
+    monkeypatch.setitem(WEIGHTS, "s3d", replace(WEIGHTS["s3d"], files=files))
+    assert resources._weights_bytes("s3d") == 4
+    (s3d / "settings.json").write_bytes(b"{}")
+    assert resources._weights_bytes("s3d") == 6
+
+
 def test_captions_want_memory_and_heads_a_gpu() -> None:
     plan = Hirest.of(validate({"hirest": {}}), "hirest")
     asked = {job.entry.kind.scored_in: resources.of_score(job).mem_mb for job in plan.jobs()}
@@ -119,6 +129,16 @@ def test_a_group_of_features_has_time_for_each_network_once(s3d: Path) -> None:
     asked = [len(n) * resources.of_extract(of_a_list(10, backbones=n), "000", gpu=True).runtime for n in (one, two)]
     hours = of_a_list(10).videos.hours("000")
     assert 0 <= asked[1] - asked[0] - 15 * hours < len(two)
+
+
+def test_crops_take_their_time_and_the_disk_of_rows_that_keep_them(s3d: Path) -> None:
+    def asked(crops: str) -> resources.Resources:
+        features = {"crops": {"s3d-mmpt": crops}} if crops else {}
+        return resources.of_extract(of_a_list(10, backbones=["s3d-mmpt"], features=features), "000", gpu=True)
+
+    hours, (one, ten, kept) = of_a_list(10).videos.hours("000"), map(asked, ("", "ten", "ten_kept"))
+    assert (ten.runtime - one.runtime, kept.runtime) == (9 * 15 * hours, ten.runtime)
+    assert (ten.disk_mb, kept.disk_mb) == (one.disk_mb, 10 * one.disk_mb)
 
 
 def value(formula: str, hours: int) -> float:

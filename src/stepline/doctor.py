@@ -18,6 +18,7 @@ from typing import Any, Literal
 import stepline
 from stepline import service
 from stepline.asr import engines
+from stepline.backbones.registry import READERS
 from stepline.backbones.weights import WEIGHTS, check, how_to_get, place
 from stepline.benchmark import Benchmark
 from stepline.config import Config, load
@@ -74,7 +75,7 @@ def checks(configfile: Path | None) -> list[Check]:
     """Return all checks. configfile: as in ``load``."""
     mirror = _mirror()
     found, config = _configuration(configfile)
-    machine = [*_system(), *_packages(), *_media(), *_hardware(config), mirror, *_keys()]
+    machine = [*_system(), *_packages(), *_media(), *_reader(config), *_hardware(config), mirror, *_keys()]
     if mirror.state == "broken":  # the checks of weights and releases read it
         return [*machine, *found]
     if config is not None:
@@ -132,6 +133,16 @@ def _media() -> Iterator[Check]:
     absent = [name for name in CODECS if name not in av.codecs_available]
     text = f"missing in this build: {', '.join(absent)}" if absent else ", ".join(CODECS)
     yield Check("video", "decoders", "absent" if absent else "ok", text)
+
+
+def _reader(config: Config | None) -> Iterator[Check]:
+    reader = config["media"]["reader"] if config else "pyav"
+    if reader == "pyav":
+        return
+    gone = [Need("package", name) for name in READERS[reader] if find_spec(name) is None]
+    release = ", last release in 2021" if reader == "decord" else ""
+    text = f"{reader}{release}; it refuses files that pyav reads: docs/media.md"
+    yield Check("video", "media.reader", "missing" if gone else "ok", text, how_to_fill(gone[-1]) if gone else "")
 
 
 def _hardware(config: Config | None) -> Iterator[Check]:

@@ -1,10 +1,11 @@
 """Fetch releases, videos and weights, and delete videos after use. Only this module and `download` download files."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from urllib.parse import urljoin
 
 from stepline import paths
 from stepline.asr import weights as recognisers
@@ -12,18 +13,21 @@ from stepline.availability import Record, check_video_id, read_availability, wri
 from stepline.backbones.weights import (
     DIGESTS,
     WEIGHTS,
+    File,
     absent,
     check,
     how_to_get,
     how_to_put,
     locate,
+    parts,
+    present,
     trusted,
     weights_of,
 )
 from stepline.datasets import shards
 from stepline.datasets.release import Released, ReleaseFile, how_to_bring
 from stepline.datasets.schema import Video
-from stepline.download import DownloadOptions, fetch_file, fetch_video, remove_leftovers, remove_video
+from stepline.download import DownloadOptions, GoneError, fetch_file, fetch_video, remove_leftovers, remove_video
 from stepline.errors import DownloadError, MissingError, ReleaseError
 from stepline.io import read_json, sha256_file, write_bytes, write_json
 from stepline.media.headers import Headers
@@ -218,7 +222,7 @@ def summary(records: Sequence[Record]) -> str:
 
 def _weights_line(name: str) -> str:
     command = how_to_fill(Need("weights", name))
-    if command != f"stepline fetch weights/{name}" and not (name in WEIGHTS and locate(name)):
+    if not command.startswith("stepline fetch ") and not (name in WEIGHTS and locate(name)):
         return f"needs `{command}`"
     fetch_weights(name)
     return "there"
@@ -244,7 +248,7 @@ def fetch_weights(name: str) -> None:
     folder = Path("weights", weights.name)
     known = trusted(folder)
     by_hand = f"{weights.by_hand or f'get it from {weights.origin}'}, then "
-    missing = [file for file in weights.files if not (folder / file.name).exists()]
+    missing = [file for file in weights.files if not present(folder, file)]
     for file in missing:
         wanted = Wanted(path=f"weights/{weights.name}/{file.name}", sha256=file.sha256, size=file.size)
         if (file.sha256 or not file.url) and (held := find(wanted)):
@@ -254,12 +258,36 @@ def fetch_weights(name: str) -> None:
         elif not file.url:
             raise MissingError(f"{file.name} of {name} cannot be downloaded: {by_hand}`{how_to_get(name)}`")
     for file in missing:
-        path = folder / file.name
-        if not path.exists():
-            try:
-                fetch_file(file.url, path, sha256=file.sha256 or known.get(file.name, ""), size=file.size)
-            except DownloadError as error:
-                put = how_to_put(name, [each.name for each in absent(name)])
-                raise DownloadError(f"{error}; or {by_hand}`{put}`") from None
+        try:
+            _fetch_weight(file, folder, known)
+        except DownloadError as error:
+            if file.optional and isinstance(error, GoneError):
+                continue
+            put = how_to_put(name, [each.name for each in absent(name)])
+            raise DownloadError(f"{error}; or {by_hand}`{put}`") from None
     check(name, folder)
-    write_json(folder / DIGESTS, {file.name: sha256_file(folder / file.name) for file in weights.files})
+    there = [each for file in weights.files for each in present(folder, file)]
+    write_json(folder / DIGESTS, {each: sha256_file(folder / each) for each in there})
+
+
+def _fetch_weight(file: File, folder: Path, known: Mapping[str, str]) -> None:
+    """Fetch a file, or the index that the repository has in its place and its files.
+
+    known: the sha256 of earlier downloads.
+    """
+
+    def bring(name: str) -> None:
+        if not (folder / name).is_file():
+            url = file.url if name == file.name else urljoin(file.url, name)
+            fetch_file(url, folder / name, sha256=file.sha256 or known.get(name, ""), size=file.size)
+
+    index = folder / file.instead
+    try:
+        if not (file.instead and index.is_file()):
+            bring(file.name)
+    except GoneError:
+        if not file.instead:
+            raise
+        bring(file.instead)
+    for part in parts(index) if file.instead else []:
+        bring(part)

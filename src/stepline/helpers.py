@@ -17,7 +17,7 @@ from stepline.plans import has_tables
 from stepline.plans import pipeline as pipeline_of
 from stepline.plans import plan as plan_of
 from stepline.resources import Resources
-from stepline.spec import digest
+from stepline.spec import ReaderName, digest
 
 Wildcards = Any
 """Snakemake's wildcards: parts of a rule's output path, by name."""
@@ -101,13 +101,14 @@ def importable() -> str:
 class Helpers:
     """The plans of benchmarks and studies, and the pipelines of data sets with videos, by name.
 
-    cores: the number for a job that can use several. gpu: whether jobs that can use a GPU get one.
+    cores: the number for a job that can use several. gpu: whether jobs that can use a GPU get one. reader: of videos.
     """
 
     plans: Mapping[str, Plan]
     pipelines: Mapping[str, Pipeline]
     cores: int
     gpu: bool
+    reader: ReaderName
 
     @classmethod
     def of(cls, config: Config, names: Iterable[str], cores: int) -> "Helpers":
@@ -117,7 +118,7 @@ class Helpers:
         own = [name for name in names if name not in (*made, *pipelines)]
         pipelines |= {name: pipeline_of(config, name) for name in own}
         gpu = devices.wanted(config["features"]["device"])
-        return cls(made, pipelines, cores, gpu)
+        return cls(made, pipelines, cores, gpu, config["media"]["reader"])
 
     def forget_lost(self) -> Iterator[str]:
         """Remove records that list a file which no longer exists (``stepline.pipeline.lost``); yield a line on each."""
@@ -149,7 +150,8 @@ class Helpers:
 
     def entry_environment(self, wildcards: Wildcards) -> str:
         """Return the conda environment of an entry's fits and predictions."""
-        return self._environment(self.job(wildcards).entry.kind.environment)
+        kind = self.job(wildcards).entry.kind
+        return self._environment(self.reader if kind.decoded and self.reader != "pyav" else kind.environment)
 
     def score_environment(self, wildcards: Wildcards) -> str:
         """Return the conda environment of an entry's scores."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stepline.asr import weights as recognisers
 from stepline.backbones import registry
-from stepline.backbones.weights import place, weights_of
+from stepline.backbones.weights import place, present, weights_of
 from stepline.benchmark import Job
 from stepline.config import Config
 from stepline.pipeline import Pipeline
@@ -92,14 +92,14 @@ def of_extract(pipeline: Pipeline, shard: str, *, gpu: bool) -> Resources:
     """
     features = pipeline.features
     specs = [spec for spec in map(features.spec_of, features.computed) if isinstance(spec, ClipSpec)]
-    minutes = 60 + (10 + len(specs) * NETWORK_MINUTES[gpu]) * pipeline.videos.hours(shard)
+    minutes = 60 + (10 + sum(spec.views for spec in specs) * NETWORK_MINUTES[gpu]) * pipeline.videos.hours(shard)
     weights = sum(map(_weights_bytes, {name for spec in specs for name in spec.weights}))
     return Resources(
         mem_mb=(NETWORK_MB if specs else CORE_MB)
         + _decoder_mb(pipeline.config) * pipeline.config["features"]["decoders"]
         + ceil(LOADING * weights / MB),
         runtime=ceil(minutes / len(features.computed)),
-        disk_mb=pipeline.videos.disk_mb("extract", shard) * len(features.computed),
+        disk_mb=pipeline.videos.disk_mb("extract", shard) * (len(features.computed) + sum(s.crops - 1 for s in specs)),
         gpu=1 if gpu and specs else None,
     )
 
@@ -141,7 +141,7 @@ def _decoder_mb(config: Config) -> int:
 def _weights_bytes(name: str) -> int:
     weights = weights_of(name)
     folder = place(weights)
-    return _bytes([folder / file.name for file in weights.files]) if folder else 0
+    return _bytes(folder / each for file in weights.files for each in present(folder, file)) if folder else 0
 
 
 def _bytes(paths: Iterable[Path]) -> int:

@@ -89,17 +89,27 @@ def detect_in(media: dict[str, Any], media_folder: Path, path: Path, detection: 
     into a gap of a damaged video. Existing files from the same media with the same options are kept.
     media: the video's record in the manifest. media_folder: the folder of ``scores.parquet``.
     """
-    by = digest([media, asdict(detection), SHOTS_REVISION])
-    if path.is_file() and path.with_suffix(".csv").is_file():
-        table = read_table(path)
-        if (table.schema.metadata or {}).get(MADE_BY) == by.encode():
-            return list(zip(table["start_s"].to_pylist(), table["end_s"].to_pylist(), strict=True))
+    if (known := found(media, path, detection)) is not None:
+        return known
     path.unlink(missing_ok=True)
     gaps = [start_s for start_s, *_ in media.get("gaps", ())]
     scores = media_folder / "scores.parquet"
     shots = _shots(scores, SCORES[detection.detector], detection.rule, media["duration_s"], gaps)
-    _write(path, shots, by)
+    _write(path, shots, _made_by(media, detection))
     return [(start_s, end_s) for *_, start_s, end_s in shots.rows]
+
+
+def found(media: dict[str, Any], path: Path, detection: Detection) -> list[tuple[float, float]] | None:
+    """Return the shots in ``path``, see ``detect_in``; None if there are none from these media with these options."""
+    if path.is_file() and path.with_suffix(".csv").is_file():
+        table = read_table(path)
+        if (table.schema.metadata or {}).get(MADE_BY) == _made_by(media, detection).encode():
+            return list(zip(table["start_s"].to_pylist(), table["end_s"].to_pylist(), strict=True))
+    return None
+
+
+def _made_by(media: dict[str, Any], detection: Detection) -> str:
+    return digest([media, asdict(detection), SHOTS_REVISION])
 
 
 def _rule(detector: Detector, threshold: float, min_shot_s: float, window_width: int, min_content_val: float) -> Rule:

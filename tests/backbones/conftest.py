@@ -6,6 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
+
+from stepline.backbones import named
+from stepline.backbones.weights import locate
+from tests.backbones.models import Hub
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +40,29 @@ def tensors(manifest: Any) -> dict[str, Any]:
 
     tiny = manifest["configs"]["tiny"]
     return {name: torch.tensor(array) for name, array in weights(tiny["keys"], tiny["digest_sha256"]).items()}
+
+
+@pytest.fixture(scope="module")
+def photo() -> Image.Image:
+    """A picture whose sides and rest after scaling are odd, with detail at all scales."""
+    rng = np.random.default_rng(0)
+    coarse = Image.fromarray(rng.integers(256, size=(9, 13, 3), dtype=np.uint8)).resize(
+        (291, 203), Image.Resampling.BICUBIC
+    )
+    noise = rng.integers(-20, 20, size=(203, 291, 3))
+    return Image.fromarray(np.clip(np.asarray(coarse) + noise, 0, 255).astype(np.uint8))
+
+
+@pytest.fixture
+def hub() -> Hub:
+    """Save a model and its processor as the hub's repository would hold them, and return the files."""
+
+    def save(name: str, network: Any, processor: Any) -> dict[str, Path]:
+        folder = Path("weights", named.weights(name).name)
+        network.save_pretrained(folder)
+        processor.save_pretrained(folder)
+        found = locate(name)
+        assert found is not None
+        return found
+
+    return save

@@ -8,6 +8,7 @@ import pytest
 from stepline import remembered
 from stepline.backbones import file
 from stepline.backbones.beside import code_sha256
+from stepline.backbones.torchvision import make_importable_on_import
 from stepline.errors import ConfigError
 from stepline.io import write_text
 from tests.backbones.test_file import CODE
@@ -119,6 +120,7 @@ def test_files_of_two_folders_import_each_what_is_beside_it(monkeypatch: pytest.
     for name, number in (("one", 1), ("two", 2)):
         write_text(f"{name}/mine.py", f"from helper import N\n{text}")
         write_text(f"{name}/helper.py", f"from torch import nn\nN = {number}\ndef made(): return nn.Linear(N, 1)\n")
+    make_importable_on_import()
     before = [*sys.meta_path]
     for _ in range(2):
         for name, number in (("one", 1), ("two", 2)):

@@ -1,60 +1,20 @@
 """Tiny models, saved by the test as they stand on the hub, against the libraries' own way."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from PIL import Image
 from safetensors.torch import save_file
 
 from stepline.backbones import named
-from stepline.backbones.picture import picture
 from stepline.backbones.torchvision import make_importable
 from stepline.errors import ConfigError, MissingError, StoreError
-from stepline.media.frame import ArrayFrame
-from stepline.spec import ClipSpec
+from tests.backbones.models import Hub, clip_of, random_values, saved, small_clip, small_tokenizer
 
 make_importable()
-
-
-@pytest.fixture(scope="module")
-def photo() -> Image.Image:
-    """A picture whose sides and rest after scaling are odd, with detail at all scales."""
-    rng = np.random.default_rng(0)
-    coarse = Image.fromarray(rng.integers(256, size=(9, 13, 3), dtype=np.uint8)).resize(
-        (291, 203), Image.Resampling.BICUBIC
-    )
-    noise = rng.integers(-20, 20, size=(203, 291, 3))
-    return Image.fromarray(np.clip(np.asarray(coarse) + noise, 0, 255).astype(np.uint8))
-
-
-def clip_of(photo: Image.Image, spec: ClipSpec) -> torch.Tensor:
-    pixels = picture(ArrayFrame(np.asarray(photo)), spec.steps)
-    normalised = (pixels / np.float32(255) - np.float32(spec.mean)) / np.float32(spec.std)
-    return torch.from_numpy(np.ascontiguousarray(normalised.transpose(2, 0, 1), np.float32))[None, :, None]
-
-
-def saved(name: str, **tensors: torch.Tensor) -> dict[str, Path]:
-    """Save tensors as the one file of the model's weights; return the files."""
-    weights = named.weights(name)
-    (file,) = weights.files
-    path = Path("weights", weights.name, file.name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_file({key: value.contiguous().clone() for key, value in tensors.items()}, path)
-    return {file.name: path}
-
-
-def random_values(network: torch.nn.Module) -> torch.nn.Module:
-    """Give every parameter and running mean a value that shows: some begin at zero."""
-    torch.manual_seed(0)
-    for name, value in network.state_dict().items():
-        if value.is_floating_point():
-            value.copy_(torch.rand_like(value) + 0.5 if "var" in name else torch.randn_like(value) * 0.1 + value)
-    return network.eval()
 
 
 @pytest.mark.parametrize("name", ["test_vit.r160_in1k", "test_resnet.r160_in1k", "test_convnext.r160_in1k"])
@@ -123,42 +83,6 @@ def test_open_clip_models_give_what_open_clip_gives(photo: Image.Image, monkeypa
     torch.testing.assert_close(vector, theirs.encode_text(tokens)[0], rtol=1e-5, atol=1e-5)
 
 
-def test_open_clip_names_that_mislead_are_one_line() -> None:
-    with pytest.raises(ConfigError, match="name it open_clip:ViT-B-32-quickgelu/openai"):
-        named.spec("open_clip:ViT-B-32/openai")
-    with pytest.raises(ConfigError, match="has no text tower with an available tokenizer"):
-        named.text_spec("open_clip:ViT-B-16-SigLIP/webli")
-    assert named.spec("open_clip:ViT-B-16-SigLIP/webli").steps == (("exact", 224, 224, "pil_bicubic"),)
-
-
-Hub = Callable[..., dict[str, Path]]
-
-
-@pytest.fixture
-def hub() -> Hub:
-    """Save a model and its processor as the hub's repository would hold them, and return the files."""
-
-    def save(name: str, network: Any, processor: Any) -> dict[str, Path]:
-        folder = Path("weights", named.weights(name).name)
-        network.save_pretrained(folder)
-        processor.save_pretrained(folder)
-        return {file.name: folder / file.name for file in named.weights(name).files}
-
-    return save
-
-
-def small_clip() -> Any:
-    from transformers import CLIPConfig, CLIPModel
-
-    size = {"hidden_size": 32, "intermediate_size": 37, "num_hidden_layers": 2, "num_attention_heads": 4}
-    config = CLIPConfig(
-        text_config={**size, "vocab_size": 300, "max_position_embeddings": 12, "eos_token_id": 299},
-        vision_config={**size, "image_size": 48, "patch_size": 16},
-        projection_dim=16,
-    )
-    return random_values(CLIPModel(config))
-
-
 def test_clips_of_the_hub_give_what_transformers_gives(photo: Image.Image, hub: Hub) -> None:
     from transformers import AutoImageProcessor, CLIPImageProcessor
 
@@ -176,18 +100,12 @@ def test_clips_of_the_hub_give_what_transformers_gives(photo: Image.Image, hub: 
 
 
 def test_text_towers_of_the_hub_give_what_transformers_gives(hub: Hub) -> None:
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import CLIPImageProcessor
 
     name = "hf:someone/small-clip@0123abc"
     theirs = small_clip()
     files = hub(name, theirs, CLIPImageProcessor(size={"shortest_edge": 48}, crop_size=48))
-    words = {"<start>": 298, "<end>": 299, "an": 1, "astronaut": 2, "<unknown>": 0}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unknown>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<start> $A <end>", special_tokens=[("<start>", 298), ("<end>", 299)]
-    )
+    tokenizer = small_tokenizer()
     text = named.text_spec(name)
     assert text.weights == (name, f"{name}#tokenizer")
     weights = named.weights(text.weights[1])

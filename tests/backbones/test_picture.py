@@ -121,6 +121,30 @@ def test_bilinear_is_that_of_torch_at_the_sizes_of_videos(size: tuple[int, int])
     assert np.linalg.norm(ours - theirs[0].permute(1, 2, 0).numpy()) <= 1e-6 * torch.linalg.norm(theirs)
 
 
+@pytest.mark.parametrize("size", [(480, 640), (640, 360), (631, 457), (300, 300)])
+@pytest.mark.parametrize("kernel", ["bicubic", "bilinear", "lanczos"])
+def test_torchvision_is_torchvision_within_two_levels(kernel: str, size: tuple[int, int]) -> None:
+    torch = pytest.importorskip("torch")
+    from stepline.backbones.torchvision import make_importable
+
+    make_importable()
+    from torchvision.transforms.v2 import InterpolationMode, functional
+
+    frame = noise(*size)
+    channels = torch.from_numpy(frame.image).permute(2, 0, 1)
+    scaled = functional.resize(channels, [288, 288], InterpolationMode(kernel), antialias=True)
+    theirs = scaled.permute(1, 2, 0).numpy().astype(int)
+    ours, pillow = (
+        np.abs(picture(frame, (("exact", 288, 288, f"{library}_{kernel}"),)).astype(int) - theirs)
+        for library in ("torchvision", "pil")
+    )
+    assert ours.max() <= 2
+    assert (ours > 1).mean() < 1e-4
+    assert (ours > 0).mean() < 0.25  # 0.02 with AVX2; without it torchvision scales floats bilinearly
+    if size[0] > 2 * 288 and kernel != "bilinear":
+        assert pillow.max() > 4  # it scales the height first
+
+
 @pytest.mark.parametrize(("filter_", "method"), [("BICUBIC", "pil_bicubic"), ("BILINEAR", "pil_bilinear")])
 def test_the_aspect_is_kept_and_pil_is_pil(filter_: str, method: str) -> None:
     for height, width, long in [(101, 333, 131), (333, 101, 131), (40, 40, 40), (30, 33, 44)]:
@@ -154,6 +178,20 @@ def test_round_is_that_of_torchvision() -> None:
         frame = noise(height, width)
         theirs = np.asarray(center_crop(PIL.fromarray(frame.image), 4))
         assert np.array_equal(picture(frame, (("centre_crop", 4, "round"),)), theirs)
+
+
+@pytest.mark.parametrize("size", [(9, 10), (11, 12), (13, 4), (4, 4)])
+def test_several_crops_are_those_of_torchvision(size: tuple[int, int]) -> None:
+    pytest.importorskip("torch")
+    from stepline.backbones.torchvision import make_importable
+
+    make_importable()
+    from torchvision.transforms.functional import five_crop, ten_crop
+
+    frame = noise(*size)
+    for step, theirs in (("five_crop", five_crop), ("ten_crop", ten_crop)):
+        crops = np.concatenate([np.asarray(crop) for crop in theirs(PIL.fromarray(frame.image), 4)])
+        assert np.array_equal(picture(frame, ((step, 4, "round"),)), crops)
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +263,12 @@ def test_what_chains_begin_with_is_computed_once() -> None:
         ((("short_side", 0, "swscale_bicubic"),), "is not applicable: it leaves 0 x 0 pixels"),
         ((("exact", 9, -1, "bilinear"),), "is not applicable: it leaves 9 x -1 pixels"),
         ((("jpeg", 101),), "the step ('jpeg', 101) is not known"),
-        ((("exact", 9, 9, "bilinear"), ("jpeg", 95)), "('jpeg', 95) needs 8-bit pictures: it cannot follow a bilinear"),
+        ((("ten_crop", 41, "round"),), "is not applicable: the picture has 60 x 40 pixels"),
+        ((("five_crop", 9, "round"), ("jpeg", 95)), "the step ('jpeg', 95) cannot follow ('five_crop', 9, 'round')"),
+        (
+            (("exact", 9, 9, "bilinear"), ("jpeg", 95)),
+            "needs 8-bit pictures: it cannot follow a step on floats",
+        ),
         ((("exact", 9, 9, "bilinear"), ("exact", 4, 4, "pil_bicubic")), "needs 8-bit pictures"),
         ((("exact", 9, 9, "bilinear"), ("exact", 4, 4, "swscale_bicubic")), "needs 8-bit pictures"),
     ],

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from stepline import needs
 from stepline.backbones import registry
 from stepline.backbones.registry import missing, networks_of, presets, resolve, similarity, spec_of, towers
 from stepline.backbones.weights import WEIGHTS
@@ -42,6 +43,36 @@ def test_precision_reader_and_what_is_stored_come_from_the_configuration() -> No
     assert (spec.compute, spec.dtype, spec.reader) == ("bfloat16", "float32", "decord")
     assert spec.id != resolve("s3d-htstep", config()).id
     assert resolve("histogram", changed).reader == "decord"
+
+
+def test_crops_replace_the_final_centre_crop() -> None:
+    def cropped(name: str, crops: str) -> Any:
+        return resolve(name, config(features={"crops": {name: crops}}))
+
+    centre: Any = resolve("s3d-mmpt", config(features={"crops": {"eva_clip-hirest": "ten"}}))
+    assert centre == resolve("s3d-mmpt", config())
+    five, kept = cropped("s3d-mmpt", "five"), cropped("s3d-mmpt", "ten_kept")
+    assert five.steps == (*centre.steps[:-1], ("five_crop", 224, "floor"))
+    assert (five.crops, five.dimension, kept.crops, kept.views, kept.dimension) == (1, 512, 10, 10, 5120)
+    assert registry.tower_of(five) is not None
+    assert registry.tower_of(kept) is None
+    with pytest.raises(
+        ConfigError, match=r"^config: features.crops.s3d-dropdtw: ten crops replace a centre crop, .*'exact"
+    ):
+        cropped("s3d-dropdtw", "ten")
+    with pytest.raises(ConfigError, match="^config: features.crops: 'histogram' is not the name of a network$"):
+        cropped("histogram", "ten")
+
+
+@pytest.mark.parametrize("name", ["histogram", "s3d-pss"])
+def test_a_reader_that_is_not_installed_is_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STEPLINE_CONDA", raising=False)
+    monkeypatch.setattr(needs, "find_spec", lambda package: None if package in ("decord", "torchcodec") else package)
+    before = missing(name, config())
+    for reader in ("decord", "torchcodec"):
+        assert {*missing(name, config(media={"reader": reader}))} == {Need("package", reader), *before}
+    monkeypatch.setenv("STEPLINE_CONDA", "1")
+    assert missing(name, config(media={"reader": "decord"})) == missing(name, config())
 
 
 def test_the_orientation_is_part_of_a_spec_only_where_it_is_not_the_default() -> None:

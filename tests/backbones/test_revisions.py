@@ -25,7 +25,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "stepline"
 RECORDED = Path(__file__).with_name("revisions.json")
 ROWS = [
     *(f"features/{name}.py" for name in ("clips", "frames", "cache")),
-    *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline")),
+    *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline", "torchcodec")),
 ]
 """From a video to the rows of a backbone, whichever it is."""
 CLIPS = [*ROWS, "features/encoder.py", "features/network.py", "backbones/picture.py"]
@@ -42,7 +42,19 @@ SOURCES = {
     "histogram": ["backbones/histogram.py", *ROWS],
     **{family: [*(f"backbones/{name}.py" for name in names), *CLIPS] for family, names in FAMILIES.items()},
     "named": [
-        *(f"backbones/{name}.py" for name in ("named", "hf_models", "open_clip_models", "still", "timm_models")),
+        *(
+            f"backbones/{name}.py"
+            for name in (
+                "named",
+                "hf_models",
+                "hf_video_models",
+                "open_clip_models",
+                "still",
+                "timm_models",
+                "tokens",
+                "torchvision_models",
+            )
+        ),
         *CLIPS,
     ],
     "media": [f"media/{name}.py" for name in ("audio", "cut", "decode", "one_pass", "prepare", "scores", "spans")],

@@ -34,7 +34,7 @@ from stepline.config import validate
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.release import Released, ReleaseFile
 from stepline.datasets.schema import SPLITS, Video
-from stepline.features.exchange import Folder, import_folder
+from stepline.features.importing import Folder, import_folder
 from stepline.io import write_bytes, write_json, write_text
 from stepline.mirror import Wanted
 from stepline.needs import Need

@@ -24,7 +24,7 @@ from stepline.config.check import wrong
 from stepline.config.declarations import declaration, folders
 from stepline.config.schema import schema_of
 from stepline.errors import ConfigError
-from stepline.features.exchange import Folder, import_folder
+from stepline.features.importing import Folder, import_folder
 from stepline.fetch import fetch_release
 from stepline.helpers import Plan
 from stepline.mirror import find

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepline.availability import Record, check_video_id, write_availability
-from stepline.datasets.folder import SUFFIXES, ids, marked_id, named, shown_path, video_id, videos, why_absent
+from stepline.datasets.folder import IMAGES, SUFFIXES, ids, marked_id, named, shown_path, video_id, videos, why_absent
 from stepline.datasets.schema import BYTES_PER_S
 from stepline.errors import ConfigError
 
@@ -42,6 +42,20 @@ def test_all_video_files_below_a_folder_are_found_in_the_order_of_their_names() 
 def test_every_suffix_counts_in_upper_and_lower_case() -> None:
     put(*(f"{n}{each.upper() if n % 2 else each}" for n, each in enumerate(SUFFIXES)))
     assert len(videos("mine", "clips")) == len(SUFFIXES) == 18
+
+
+def test_images_are_listed_where_they_are_asked_for() -> None:
+    root = put("b.mp4", "a.JPG", "a.png", "c/d.webp", "notes.txt")
+    found = videos("mine", "clips", suffixes=IMAGES)
+    assert [(video.id, video.file) for video in found] == [
+        ("a", f"{root}/a.JPG"),
+        (marked_id("a.png"), f"{root}/a.png"),
+        ("c__d", f"{root}/c/d.webp"),
+    ]
+    assert [video.id for video in videos("mine", "clips")] == ["b"]
+    Path("clips/c/d.webp").unlink()
+    with pytest.raises(ConfigError, match=r"clips/c contains no image file \(bmp, jpeg, jpg, png, tif, tiff, webp\)$"):
+        videos("mine", "clips/c", suffixes=IMAGES)
 
 
 def test_linked_folders_are_followed_and_circles_end() -> None:

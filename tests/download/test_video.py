@@ -154,6 +154,15 @@ def test_ones_own_file_is_linked_under_its_suffix(tmp_path: Path, clips: Path) -
     assert names() == ["x.json"]
 
 
+def test_an_image_is_a_video_of_one_frame_and_keeps_its_suffix(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    for name, link in (("A.JPG", "x.jpg"), ("a.png", "x.png")):
+        image.new("RGB", (64, 48), "red").save(tmp_path / name)
+        record = fetch_video(video("x", duration_s=None, file=str(tmp_path / name)))
+        assert (record.status, record.path, record.width) == ("present", str(FOLDER / link), 64)
+        assert names() == sorted([link, "x.json"])
+
+
 @pytest.mark.parametrize("name", ["a.m4a", "text.mp4", "x.json"])
 def test_what_is_no_video_is_failed_and_stays(tmp_path: Path, clips: Path, name: str) -> None:
     file = tmp_path / name

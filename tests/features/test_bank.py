@@ -1,3 +1,4 @@
+import math
 import pickle
 import subprocess
 import sys
@@ -10,7 +11,10 @@ import pytest
 
 import stepline
 from stepline import paths
+from stepline.backbones import registry
 from stepline.backbones.histogram import HistogramSpec
+from stepline.backbones.named import slug
+from stepline.config import validate
 from stepline.datasets import shards
 from stepline.errors import StoreError
 from stepline.features import store
@@ -21,6 +25,7 @@ from stepline.io import write_json
 pytest.importorskip("zarr")
 SPEC = HistogramSpec(dtype="float16")
 HOP_S = 0.5
+NAN, INF = float("nan"), float("inf")
 LINE = np.arange(100, dtype=np.float32)[:, None].repeat(7, 1)
 
 
@@ -40,15 +45,13 @@ def test_a_bank_is_found_by_its_names_or_its_folder(folder: Path, tmp_path: Path
         for dataset in ("mine", None):
             assert stepline.open_bank(name, dataset).videos == {"a", "b", "c"}
     assert stepline.open_bank(SPEC.name, root=tmp_path).spec == SPEC.record()
-    with pytest.raises(StoreError, match="^features/histogram/.*/yours holds no features$"):
-        stepline.open_bank(SPEC.name, "yours")
-    with pytest.raises(StoreError, match="^features/s3d holds no features$"):
-        stepline.open_bank("s3d", "mine")
     store.write(paths.features("yours", "000", SPEC), SPEC, {}, HOP_S)
     with pytest.raises(StoreError, match="has more than one dataset: name one of mine, yours$"):
         stepline.open_bank(SPEC.name)
     other = replace(SPEC, hues=4)
     write_json(paths.spec_record(other), other.record())
+    assert stepline.open_bank(SPEC.name, "mine").spec == SPEC.record()
+    store.write(paths.features("mine", "000", other), other, {"a": LINE}, HOP_S)
     with pytest.raises(StoreError, match=f"^features/histogram has more than one spec: name one of .*{SPEC.id}"):
         stepline.open_bank(SPEC.name, "mine")
     store.write(paths.features("mine", "001", SPEC), other, {"c": LINE}, HOP_S)
@@ -70,8 +73,7 @@ def test_a_backbone_stands_for_the_spec_that_is_configured(folder: Path, tmp_pat
         assert stepline.open_bank(f"{SPEC.name}/{other.id}", "mine").spec == other.record()
     write_json(paths.current_specs(SPEC.name), {"mine": SPEC.id})
     assert stepline.open_bank(SPEC.name).spec == SPEC.record()
-    with pytest.raises(StoreError, match="^features/histogram has more than one spec: name one of "):
-        stepline.open_bank(SPEC.name, "yours")
+    assert stepline.open_bank(SPEC.name, "yours").spec == other.record()  # the only one with this data set
     write_json(paths.current_specs(SPEC.name), {"mine": "hsv-00000000"})
     said = "^features/histogram/hsv-00000000, the configured spec, holds no features yet: run `snakemake`, or name one "
     with pytest.raises(StoreError, match=f"{said}of .*{SPEC.id}"):
@@ -83,8 +85,57 @@ def test_a_folder_of_the_same_name_does_not_hide_a_bank(folder: Path) -> None:
     assert len(stepline.open_bank(SPEC.name)) == 3
     folder.rename(Path(SPEC.name, SPEC.id))
     assert len(stepline.open_bank(SPEC.name)) == 3
-    with pytest.raises(StoreError, match="^features holds no features$"):
-        stepline.open_bank("features")
+
+
+def test_a_model_is_opened_by_its_name_without_its_library(tmp_path: Path) -> None:
+    names = ["timm:vit_base_patch16_224.augreg_in21k", "hf:facebook/dinov2-base@main", "a-video:B/c@1"]
+    for name in names:
+        spec = replace(SPEC, name=slug(name))
+        write_json(paths.spec_record(spec), spec.record())
+        store.write(paths.features("mine", "000", spec), spec, {"a": LINE}, HOP_S)
+    before = sorted(tmp_path.rglob("*"))
+    code = (
+        "import sys, stepline; root, *names = sys.argv[1:];"
+        "print(*[list(stepline.open_bank(name, 'mine', root=root)) for name in names]);"
+        "assert not {'open_clip', 'timm', 'torch', 'transformers'} & {*sys.modules}"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path), *names]
+    assert subprocess.run(command, cwd="/", check=True, capture_output=True, text=True).stdout == "['a'] ['a'] ['a']\n"
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_name_of_a_model_is_that_of_its_features() -> None:
+    name = "open_clip:ViT-B-32-quickgelu/openai"
+    assert slug(name) == registry.resolve(name, validate({})).name
+
+
+def test_features_on_object_storage_need_its_root(folder: Path) -> None:
+    write_json(paths.features_manifest("yours", "000", SPEC), {})
+    with pytest.raises(
+        StoreError, match="/yours has records, but no features: run `snakemake`, or for object storage give its root=$"
+    ):
+        stepline.open_bank(SPEC.name, "yours")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (("histogran", "mine"), "features/histogran {}: did you mean 'histogram'? features has histogram; "),
+        (("timm:resnet", "mine"), "features/timm-resnet {}: features has histogram; "),
+        (("histogram", "mime"), "{spec}/mime {}: did you mean 'mine'? {spec} has mine, yours; "),
+        (("histogram/colour", "mine"), "features/histogram/colour {}: features/histogram has {id}; "),
+        (("minilm", "mine"), "features/minilm/mean/mine {}: features/minilm/mean has none; "),
+        (("features", "mine"), "features/features {}: features has histogram; "),
+    ],
+)
+def test_an_unknown_bank_is_named_with_the_existing_ones(folder: Path, asked: tuple[str, str], message: str) -> None:
+    store.write(paths.features("yours", "000", SPEC), SPEC, {}, HOP_S)
+    write_json("features/minilm/mean/spec.json", {})
+    Path("features/minilm/mean/mine/texts/a").mkdir(parents=True)
+    with pytest.raises(StoreError) as raised:
+        stepline.open_bank(*asked)
+    wanted = message.format("holds no features of videos", spec=folder, id=SPEC.id)
+    assert str(raised.value) == wanted + "`snakemake` computes the features that the configuration names"
 
 
 def test_a_bank_reads_like_a_mapping_without_copies(folder: Path) -> None:
@@ -169,6 +220,49 @@ def test_means_are_those_of_windows(tmp_path: Path, many: int) -> None:
     np.testing.assert_allclose(means, wanted, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("window_s", "stride_s", "whole", "wanted"),
+    [
+        (20, 20, False, {"a": [0], "b": [0], "c": [0, 20, 40]}),
+        (20, 20, True, {"a": [0], "c": [0, 20]}),
+        (4, 4, False, {"a": [0, 4, 8, 12, 16], "b": [0, 8, 12], "c": [*range(0, 49, 4)]}),
+        (2, 2, True, {"a": [*range(0, 20, 2)], "b": [2, 10, 12], "c": [*range(0, 50, 2)]}),
+        (1.5, 5, True, {"a": [0, 5, 10, 15], "b": [10], "c": [*range(0, 50, 5)]}),
+        (0.1, 10.2, False, {"a": [0], "b": [], "c": [0]}),
+    ],
+)
+def test_windows_slide_over_each_video(
+    folder: Path, window_s: float, stride_s: float, whole: bool, wanted: dict[str, list[float]]
+) -> None:
+    bank = stepline.open_bank(folder)
+    videos, starts_s, ends_s = bank.sliding(window_s, stride_s, whole=whole)
+    found = [(video, start_s) for video in wanted for start_s in wanted[video]]
+    assert list(zip(videos, starts_s, strict=True)) == found
+    assert ends_s == [start_s + window_s for start_s in starts_s]
+    length = math.ceil(window_s / HOP_S)
+    _, there = bank.windows(videos, starts_s, ends_s, length=length)
+    assert there.any(axis=1).all()
+    assert not whole or there.all()
+    assert len(bank.means(videos, starts_s, ends_s)) == len(videos)
+
+
+def test_rounded_times_lose_no_window(tmp_path: Path) -> None:
+    store.write(tmp_path / "000", SPEC, {"a": LINE[:30]}, 0.1)
+    bank = Bank.open([tmp_path / "000"], SPEC)
+    windows = bank.sliding(0.3, 0.3, whole=True)
+    rows, there = bank.windows(*windows, length=3)
+    assert there.all()
+    assert rows[:, :, 0].ravel().tolist() == [*range(30)]
+
+
+@pytest.mark.parametrize("seconds", [0, -1, NAN, INF, "4", None])
+def test_a_window_has_a_length_in_seconds(folder: Path, seconds: float) -> None:
+    bank = stepline.open_bank(folder)
+    for name, asked in (("window_s", (seconds, 1)), ("stride_s", (1, seconds))):
+        with pytest.raises(StoreError, match=f"^{name} {seconds} is not allowed: give seconds above 0$"):
+            bank.sliding(*asked)
+
+
 def test_a_bank_is_sent_as_what_to_open(folder: Path) -> None:
     bank = stepline.open_bank(folder)
     sent = pickle.dumps(bank)
@@ -184,14 +278,16 @@ def test_windows_are_a_data_set_for_workers(folder: Path) -> None:
     asked = ["a", "c", "b", "a"], [0, 48, 9, 1], [2, 50, 11, 3]
     windows = bank.torch(*asked, length=4)
     assert isinstance(windows, torch.utils.data.Dataset)
-    loader = torch.utils.data.DataLoader(pickle.loads(pickle.dumps(windows)), batch_size=3, num_workers=1)
-    rows, there = (torch.cat(parts).numpy() for parts in zip(*loader, strict=True))
+    assert windows.asked == [*zip(*asked, strict=True)]
+    labelled = torch.utils.data.StackDataset(pickle.loads(pickle.dumps(windows)), range(len(windows)))
+    loader = torch.utils.data.DataLoader(labelled, batch_size=3, shuffle=True, num_workers=1)
+    items, labels = zip(*loader, strict=True)
+    order = torch.cat(labels)
+    assert sorted(order.tolist()) == [0, 1, 2, 3]
+    rows, there = (torch.cat(parts).numpy() for parts in zip(*items, strict=True))
     for got, wanted in zip((rows, there), bank.windows(*asked, length=4), strict=True):
         assert got.dtype == wanted.dtype
-        assert np.array_equal(got, wanted)
-
-
-NAN, INF = float("nan"), float("inf")
+        assert np.array_equal(got, wanted[order])
 
 
 @pytest.mark.parametrize(

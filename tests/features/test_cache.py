@@ -213,6 +213,9 @@ def test_damaged_videos_are_not_exported_and_the_others_are(
     assert main(["bank", "export", "histogram", "mine", "out", "--form", "npy"]) == 0
     assert capsys.readouterr().out == f"a is damaged and omitted: {REASON}\nout: 1 videos\n"
     assert sorted(path.name for path in Path("out").iterdir()) == ["b.npy"]
+    assert main(["bank", "export", "histogram", "mine", "timed", "--form", "webdataset"]) == 0
+    said = f"a is damaged, only its readable rows are exported: {REASON}\ntimed: 2 videos\n"
+    assert capsys.readouterr().out == said
 
 
 def test_spans_are_filled_one_by_one() -> None:

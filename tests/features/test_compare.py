@@ -55,6 +55,18 @@ def test_the_worst_second_is_named() -> None:
     assert found.mean == pytest.approx(57 / 60)
 
 
+def test_rows_of_the_same_clips_are_compared() -> None:
+    rows = scene(SECONDS[:3])
+    first = Timed(name="one", rows={"v": rows}, hop_s=1, clips={"v": {(0, 4): 0, (4, 6): 1, (6, 9): 2}})
+    other = np.stack([-rows[2], 2 * rows[1], rows[0]])
+    second = Timed(name="two", rows={"v": other}, hop_s=1, clips={"v": {(6, 9): 0, (4, 6): 1, (9, 12): 2}})
+    found = the(compare(first, second))
+    assert (found.n_rows, found.least, found.least_s) == (2, pytest.approx(-1), 6)
+    assert isnan(found.lag_s)
+    with pytest.raises(StoreError, match="^one has rows of spans, two has rows at regular times: pool its rows too$"):
+        the(compare(timed(rows, name="two"), first))
+
+
 def test_large_values_are_compared_like_small_ones() -> None:
     rows = scene(SECONDS)
     for scale in (1e20, 1e-30):

@@ -6,7 +6,7 @@ import json
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,16 @@ import stepline
 from stepline import paths
 from stepline.availability import Record, write_availability
 from stepline.backbones.histogram import HistogramSpec
+from stepline.backbones.named import slug
 from stepline.cli import main
 from stepline.errors import StoreError
 from stepline.features import objects, store
 from stepline.features.bank import Bank
 from stepline.features.cache import FeatureCache
+from stepline.features.export import export
 from stepline.features.extract import Work, extract
 from stepline.features.objects import StorageError
+from stepline.features.pool import PooledSpec, of_videos, pool
 from stepline.features.store import Part
 from stepline.features.verify import Checked, verify
 from stepline.io import read_json, sha256_file, write_json
@@ -94,6 +97,20 @@ def test_objects_are_the_files_of_a_local_store(there: Remote, spec: HistogramSp
         assert all(np.array_equal(bank[video], local[video]) for video in local)
     array = zarr.open_array(objects.zarr_store(f"{there.url}/features"), mode="r")
     assert np.array_equal(array[:], store.read(Path("local")).rows)
+
+
+def test_rows_are_pooled_next_to_their_store(there: Remote, remote: str, storage: ObjectStorage) -> None:
+    store.write(there, SPEC, PARTS, HOP_S)
+    bank = stepline.open_bank(SPEC.name, "mine", root=remote)
+    spec = PooledSpec.of(bank, "video", "mean")
+    assert pool(bank, spec, "mine", of_videos(bank, "mine"), remote).computed == 3
+    assert not list(Path("features", spec.name).rglob("index.parquet"))
+    pooled = stepline.open_bank(spec.name, "mine", root=remote)
+    mean = PARTS["c"].mean(axis=0, dtype=np.float64)
+    np.testing.assert_allclose(pooled["c"][0], mean / np.linalg.norm(mean), rtol=1e-6)
+    storage.asked.clear()
+    assert pool(bank, spec, "mine", of_videos(bank, "mine"), remote).kept == 3
+    assert {each.method for each in storage.asked} == {"GET", "HEAD"}
 
 
 def test_an_empty_store_replaces_one_with_rows(there: Remote) -> None:
@@ -448,6 +465,15 @@ def test_large_files_are_sent_in_parts(there: Remote, storage: ObjectStorage, mo
     assert np.array_equal(Bank.open([there], SPEC)["a"], whole)
 
 
+def test_a_remote_bank_is_exported(there: Remote) -> None:
+    store.write(there, SPEC, {"a": rows(5, 1), "b": rows(3)}, HOP_S)
+    export(Bank.open([there], SPEC), Path("out"), "npy")
+    assert {file.stem: np.load(file).tolist() for file in Path("out").iterdir()} == {
+        "a": rows(5, 1).tolist(),
+        "b": rows(3).tolist(),
+    }
+
+
 def test_banks_are_opened_by_name(remote: str) -> None:
     for dataset, shard in (("mine", "000"), ("mine", "001"), ("other", "000")):
         store.write(located(paths.features(dataset, shard, SPEC), remote), SPEC, {dataset + shard: rows(3)}, HOP_S)
@@ -457,10 +483,16 @@ def test_banks_are_opened_by_name(remote: str) -> None:
         assert stepline.open_bank(name, "mine", root=remote).videos == {"mine000", "mine001"}
     with pytest.raises(StoreError, match=r"has more than one dataset: name one of mine, other$"):
         stepline.open_bank(SPEC.name, root=remote)
-    with pytest.raises(StoreError, match="holds no features$"):
-        stepline.open_bank("other", root=remote)
-    with pytest.raises(StoreError, match="holds no features$"):
+    with pytest.raises(
+        StoreError, match=f"^{remote}/histogran holds no .*: did you mean 'histogram'.* {remote} has histogram;"
+    ):
+        stepline.open_bank("histogran", root=remote)
+    with pytest.raises(StoreError, match=f"^{remote}/{spec}/none holds no features of videos: .* has mine, other;"):
         stepline.open_bank(SPEC.name, "none", root=remote)
+    model = replace(SPEC, name=slug("hf:facebook/dinov2-base@main"))
+    for another, dataset in ((replace(model, hues=4), "other"), (model, "mine")):
+        store.write(located(paths.features(dataset, "000", another), remote), another, {"a": rows(3)}, HOP_S)
+    assert stepline.open_bank("hf:facebook/dinov2-base@main", "mine", root=remote).spec == model.record()
 
 
 def test_banks_are_imported_exported_and_compared(remote: str, capsys: pytest.CaptureFixture[str]) -> None:

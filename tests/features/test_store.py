@@ -130,6 +130,8 @@ def test_listed_clips_are_known_by_their_times(tmp_path: Path) -> None:
         bank.clip("a", 0, 3)
     with pytest.raises(StoreError, match="^a has features of listed clips, not of times: use `clip` to read them$"):
         bank.window("a", 0, 3)
+    with pytest.raises(StoreError, match="^a has features of listed clips, not of times: use `clip` to read them$"):
+        bank.sliding(1, 1)
     with pytest.raises(StoreError, match="^a: 3 rows for 2 different clips$"):
         store.write(tmp_path / "s", spec, {"a": rows(3)}, HOP_S, clips={"a": [(0.0, 4.0), (0.0, 4.0), (1.0, 2.0)]})
     for damage in (

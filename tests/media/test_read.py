@@ -1,9 +1,5 @@
-"""Readers against what the frames show, and against torchcodec."""
+"""The reader against what the frames show."""
 
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -150,38 +146,3 @@ def test_a_truncated_video_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(MediaError):
         with_timeline(path, lambda timeline: list(pyav(path, timeline, timeline.select("at_or_before", 5))))
-
-
-TORCHCODEC = """
-import sys
-from torchcodec.decoders import VideoDecoder
-decoder = VideoDecoder(sys.argv[1], seek_mode="exact")
-for index, frame in enumerate(decoder):
-    print(int(sum((int(bit) << i) for i, bit in enumerate(
-        frame.float().mean(0).reshape(64, 16, 20).mean((0, 2)) > 127))), decoder.get_frame_at(index).pts_seconds)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["30.mp4", "2997.mp4", "variable.mp4"])
-def test_torchcodec_sees_the_same_frames_at_the_same_times(name: str, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    path, shows, _ = kind(tmp_path, name)
-    timeline = timeline_of(path)
-    environment = os.environ | {"LD_LIBRARY_PATH": str(libraries(tmp_path / "lib"))}
-    done = subprocess.run(
-        [sys.executable, "-c", TORCHCODEC, path], env=environment, capture_output=True, text=True, check=True
-    )
-    seen = [line.split() for line in done.stdout.splitlines()]
-    assert [int(index) for index, _ in seen] == shows
-    assert [float(t_s) for _, t_s in seen] == pytest.approx(timeline.t_s.tolist(), abs=1e-6)
-
-
-def libraries(folder: Path) -> Path:
-    """Return a folder with PyAV's ffmpeg libraries under the names by which other programs look for them."""
-    folder.mkdir()
-    for file in (Path(av.__file__).parents[1] / "av.libs").iterdir():
-        (folder / file.name).symlink_to(file)
-        if plain := re.fullmatch(r"(lib\w+)-[0-9a-f]{8}(\.so\.\d+).*", file.name):
-            (folder / f"{plain[1]}{plain[2]}").symlink_to(file)
-    return folder

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepline import paths
+from stepline import needs, paths
 from stepline.backbones.histogram import HistogramSpec
 from stepline.errors import ConfigError
 from stepline.io import read_json, write_json
@@ -33,6 +33,22 @@ def test_a_backbone_that_is_missing_something_is_not_computed() -> None:
     assert found.computed == ["histogram"]
     assert found.missing("s3d-pss") == (Need("weights", "s3d"),)
     assert (found.networks, found.environment("histogram")) == (False, "media")
+
+
+@pytest.mark.parametrize("reader", ["torchcodec", "decord"])
+def test_another_reader_has_an_environment_of_its_own(reader: str) -> None:
+    found = made(
+        datasets={"mine": {"videos": "clips"}},
+        media={"reader": reader},
+        backbones={"mine": {"path": "mine.py", "env": "/mine.yaml"}},
+    ).features
+    assert (found.environment("histogram"), found.environment("mine")) == (reader, "/mine.yaml")
+
+
+def test_where_a_reader_is_missing_no_other_backbone_is_proposed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs, "find_spec", lambda _: None)
+    found = made(datasets={"mine": {"videos": "clips", "backbones": ["s3d-pss"]}}, media={"reader": "decord"}).features
+    assert found.note == "No features: none of the configured backbones can run."
 
 
 def test_where_no_named_backbone_can_run_a_line_says_what_could() -> None:

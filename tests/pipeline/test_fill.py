@@ -20,6 +20,8 @@ from stepline.pipeline import how_to_fill
         (Need("weights", "whisper/tiny"), "stepline fetch weights/whisper/tiny"),
         (Need("key", "X"), "export X=..."),
         (Need("videos", "demo"), "stepline fetch demo/videos"),
+        (Need("package", "timm"), "pip install -c constraints.txt -e '.[all]'"),
+        (Need("package", "decord"), "pip install -c constraints.txt -e '.[decord]'"),
         (Need("split", "val"), ""),
     ],
 )

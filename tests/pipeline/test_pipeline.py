@@ -14,7 +14,8 @@ from stepline.availability import Record, write_availability
 from stepline.datasets.configured import dataset
 from stepline.errors import ConfigError
 from stepline.io import write_json, write_text
-from stepline.pipeline import media_params
+from stepline.pipeline import STAGES, media_params
+from stepline.pipeline.demand import configured_stages
 from tests.conftest import ROOT
 from tests.pipeline.own import made
 
@@ -27,6 +28,13 @@ def test_the_table_counts_what_all_stages_made() -> None:
 
 
 ALL = {"availability", "media", "shots", "thumbnails", "transcripts", "features"}
+
+
+def test_images_are_not_transcribed_unless_that_is_asked_for() -> None:
+    assert configured_stages(made().config, "mine") == {*STAGES}
+    for more, stages in (({}, {*STAGES} - {"speech"}), ({"stages": ["speech"]}, {"speech"})):
+        images = made(datasets={"mine": {"videos": "clips", "kind": "images", **more}})
+        assert configured_stages(images.config, "mine") == stages
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from stepline.datasets.htstep_files import LAST_STEP
 from stepline.datasets.htstep_made import MATCH, make_annotations, make_candidates
 from stepline.datasets.htstep_submission import read_submission
 from stepline.errors import ConfigError
-from stepline.features.exchange import Folder, import_folder
+from stepline.features.importing import Folder, import_folder
 from stepline.fetch import fetch_release
 from stepline.metrics.grounding import Dropped, PredictedSegments, Reading, TrueSegments, article_grounding
 from stepline.runs import verbs

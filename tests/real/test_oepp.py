@@ -13,7 +13,7 @@ from stepline.benchmarks.oepp.listings import write_listings
 from stepline.config import validate
 from stepline.datasets import oepp
 from stepline.datasets.oepp import PARTS
-from stepline.features.exchange import Folder, import_folder
+from stepline.features.importing import Folder, import_folder
 from stepline.fetch import fetch_release
 from stepline.io import read_json, write_json
 from stepline.runs.table import table_rows

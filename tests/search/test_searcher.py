@@ -28,15 +28,18 @@ from stepline.cli.search import moment  # noqa: E402
 from stepline.config import validate  # noqa: E402
 from stepline.datasets import hirest  # noqa: E402
 from stepline.datasets.studies import Study  # noqa: E402
-from stepline.errors import ConfigError, MissingError  # noqa: E402
+from stepline.errors import ConfigError, MissingError, StoreError  # noqa: E402
 from stepline.features import store  # noqa: E402
+from stepline.features.bank import Bank  # noqa: E402
 from stepline.features.extract import extract  # noqa: E402
+from stepline.features.pool import PooledSpec, pool  # noqa: E402
 from stepline.features.work import works  # noqa: E402
 from stepline.io import sha256_file, write_text  # noqa: E402
 from stepline.pipeline import Pipeline  # noqa: E402
 from stepline.plans import pipeline as pipeline_of  # noqa: E402
 from stepline.search import searcher, sources, transcripts  # noqa: E402
 from stepline.search.searcher import CAPTIONED, EQUAL, SAID, SEEN, SPOKEN, Found, Match, Searcher, Spread, checked  # noqa: E402
+from stepline.search.state import state  # noqa: E402
 from stepline.search.steps import Step  # noqa: E402
 from stepline.spec import ClipSpec, TextSpec  # noqa: E402
 from tests.media.clips import LIMITS, make  # noqa: E402
@@ -374,6 +377,43 @@ def test_what_cannot_be_searched_is_one_line(text: str, more: dict[str, Any], li
         find(configured("histogram"), text, **more)
     assert line in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("crops", "width"), [("five", 3), ("ten_kept", 30)])
+def test_the_mean_of_crops_is_compared_with_a_text_and_crops_alone_only_with_a_moment(crops: str, width: int) -> None:
+    made = configured("colours").config | {
+        "features": validate({"features": {"crops": {"colours": crops}}})["features"]
+    }
+    pipeline = Pipeline.of(made, "mine")
+    red = np.tile(COLOURS["red"], width // 3)
+    put(pipeline, {"a": [-red, red], "b": [red, -red]})
+    opened = Searcher.open(pipeline, "colours", needs_text=False)
+    assert places(opened.like("a", 1, top=1).matches) == [("b", 0.0)]
+    if crops == "five":
+        assert places(find(pipeline, "red", top=1).matches) == [("b", 0.0)]
+    else:
+        with pytest.raises(
+            ConfigError, match=r"^backbone colours keeps the vectors of 10 crops, .* set features.crops"
+        ):
+            find(pipeline, "red", backbone="colours")
+
+
+def test_pooled_rows_are_searched_until_their_features_change() -> None:
+    pipeline = configured("colours")
+    red, green = COLOURS["red"], COLOURS["green"]
+    put(pipeline, {"a": [red, red, green, green], "b": [green, green]})
+    bank = Bank.open(pipeline.features.stores("colours"), SPEC)
+    pool(bank, PooledSpec.of(bank, "segment", "mean"), "mine", {"a": [(0, 2), (2, 4)], "b": [(0, 2)]})
+    first = state(pipeline, "colours.segment")
+    found = find(pipeline, "red", backbone="colours.segment", top=2)
+    assert (found.backbone, places(found.matches)[0]) == ("colours.segment", ("a", 0.0))
+    assert (found.videos[0].video, found.videos[0].start_s, found.videos[0].end_s) == ("a", 0.0, 2.0)
+    put(pipeline, {"a": [green, green, red, red], "b": [green, green]})
+    assert state(pipeline, "colours.segment") != first
+    with pytest.raises(
+        StoreError, match="^the features of a changed after they were pooled: run `stepline bank pool .*mean`$"
+    ):
+        find(pipeline, "red", backbone="colours.segment")
 
 
 def test_where_no_speech_is_wanted_the_line_says_how_to_want_it() -> None:

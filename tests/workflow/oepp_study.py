@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stepline.datasets.oepp import FEATURE_FILES, PARTS, load
-from stepline.features.exchange import Folder, import_folder
+from stepline.features.importing import Folder, import_folder
 from tests.benchmarks.oepp.synthetic import DIMENSION, contents
 
 BANKS = ("videoclip-released", "s3d-p3iv")

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.conftest import ROOT, snakemake
 from tests.workflow.conda_standin import install
@@ -56,11 +57,12 @@ class TestImage:
         assert version
         assert f"Programming Language :: Python :: {version[1]}" in (ROOT / "pyproject.toml").read_text()
 
-    def test_it_has_every_extra_but_those_of_development_in_the_versions_of_constraints(self) -> None:
+    def test_it_has_the_extras_of_all_and_of_clusters_in_the_versions_of_constraints(self) -> None:
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        [everything] = extras["all"]
         [packages] = [run for run in words("RUN") if "--extra" in run]
         wanted = {after for word, after in pairwise(packages) if word == "--extra"}
-        assert wanted == extras.keys() - {"all", "test", "dev", "docs"}
+        assert wanted == Requirement(everything).extras | {"cluster"}
         assert packages[packages.index("--constraints") + 1] == "constraints.txt"
 
     def test_its_user_is_a_number_that_is_not_roots_and_it_runs_any_command(self) -> None:

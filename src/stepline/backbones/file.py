@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from stepline.backbones.beside import Code, importing
+from stepline.backbones.torchvision import make_importable_on_import
 from stepline.errors import ConfigError
 from stepline.spec import ClipSpec, TextSpec, fixed_size
 
@@ -99,6 +100,7 @@ def _imported(path: Path) -> ModuleType:
         )
     module = module_from_spec(found)
     sys.modules[module.__name__] = module  # dataclasses look up their module
+    make_importable_on_import()
     try:
         found.loader.exec_module(module)
     except ConfigError as error:

@@ -1,7 +1,8 @@
-"""Models by name: ``timm:<name>``, ``open_clip:<name>/<tag>`` and ``hf:<repository>@<revision>``.
+"""Models by name, in the ``FORMS`` of libraries.
 
-A model gets one image at a time, by default one per second, with the preprocessing of its own configuration. That
-configuration comes from the library, whose import takes seconds, so it is cached in ``.stepline/named``.
+An image model gets one frame per second, a video model (``hf-video``, ``torchvision``) a clip. The preprocessing is
+that of the model's own configuration. It comes from the library, whose import takes seconds, so it is cached in
+``.stepline/named``.
 """
 
 import dataclasses
@@ -28,22 +29,30 @@ if TYPE_CHECKING:
     from stepline.backbones.clip_text import TextEncoder
 
 CACHE = Path(".stepline/named")
-REVISION = 1
+REVISION = 2
 """The version of the cached content."""
-HUB = "https://huggingface.co"
+TOKENIZER = "#tokenizer"
+"""The suffix of weights names for the tokenizer of a text tower."""
 LIBRARIES = {
     "timm": ("timm", "timm_models"),
     "open_clip": ("open_clip_torch", "open_clip_models"),
     "hf": ("transformers", "hf_models"),
+    "hf-video": ("transformers", "hf_video_models"),
+    "torchvision": ("torchvision", "torchvision_models"),
 }
 """Prefix -> the distribution and the module of this package."""
+FORMS = (
+    "timm:<name>, open_clip:<name>/<tag>, hf:<owner>/<name>@<revision> (images), "
+    "hf-video:<owner>/<name>@<revision> or torchvision:<name>/<weights> (videos)"
+)
+"""The forms of the names."""
 
 
 def spec(name: str) -> ClipSpec:
-    """Return the spec of an image model.
+    """Return the spec of a model.
 
-    Raises ConfigError if the name is unknown or the model is not an image model. Raises MissingError if its library is
-    not installed or, for ``hf``, if its configuration, which is stored with the weights, is absent.
+    Raises ConfigError if the name is unknown or the model cannot be used by name. Raises MissingError if its library is
+    not installed or, for ``hf`` and ``hf-video``, if its configuration, which is stored with the weights, is absent.
     """
     clip, _ = _specs(name)
     return clip
@@ -53,7 +62,7 @@ def text_spec(name: str) -> TextSpec:
     """Return the spec of a model's text tower; raises the errors of ``spec``, and ConfigError if it has none."""
     _, text = _specs(name)
     if text is None:
-        raise ConfigError(f"{name} has no text tower with an available tokenizer: choose a CLIP, or a SigLIP from hf")
+        raise ConfigError(f"{name} has no text tower: choose a CLIP or a SigLIP")
     return text
 
 
@@ -77,6 +86,11 @@ def load_text(spec: TextSpec, files: Mapping[str, Path]) -> "TextEncoder":
     return encoder
 
 
+def weights_name(name: str) -> str:
+    """Return the name of a model's weights: its own, without the choice of frames that follows ``#``."""
+    return name.partition("#")[0]
+
+
 def slug(name: str) -> str:
     """Return the name in a form that is valid as a folder name."""
     return re.sub(r"[^a-z0-9_.]+", "-", name.lower()).strip("-.")
@@ -93,10 +107,11 @@ def _specs(name: str) -> tuple[ClipSpec, TextSpec | None]:
     if name in NAMED:
         return NAMED[name][:2]
     files: Mapping[str, Path] = {}
-    if name.startswith("hf:"):
+    if name.startswith(("hf:", "hf-video:")):
         found = locate(name)
         if found is None:
-            raise MissingError(f"weights {name} are absent: run `{how_to_get(name)}`")
+            of = weights_name(name)
+            raise MissingError(f"weights {of} are absent: run `{how_to_get(of)}`")
         files = found
 
     def describe(module: Any, model: str) -> list[dict[str, Any] | None]:
@@ -110,10 +125,7 @@ def _kept(kind: str, name: str, digests: Iterable[str], make: Callable[[Any, str
     """Return the result of ``make`` for the library's module and the name within it, from the cache if possible."""
     prefix, _, model = name.partition(":")
     if prefix not in LIBRARIES or not model:
-        raise ConfigError(
-            f"backbone {name!r} is not known: a model by name is timm:<name>, open_clip:<name>/<tag> or "
-            "hf:<repository>@<revision>"
-        )
+        raise ConfigError(f"backbone {name!r} is not known: a model by name is {FORMS}")
     distribution, _ = LIBRARIES[prefix]
     if find_spec(distribution.removesuffix("_torch")) is None:
         raise MissingError(f"backbone {name} needs the package {distribution}: install stepline[vision]")

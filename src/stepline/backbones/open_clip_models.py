@@ -1,27 +1,35 @@
 """CLIP models of open_clip: both towers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import open_clip
 from open_clip.convert import convert_state_dict
 from open_clip.model import convert_to_custom_text_state_dict
+from open_clip.tokenizer import get_clean_fn
 
-from stepline.backbones import checkpoint
+from stepline.backbones import checkpoint, tokens
 from stepline.backbones.clip_text import TextEncoder
-from stepline.backbones.named import HUB, slug, unknown
+from stepline.backbones.named import TOKENIZER, slug, unknown
 from stepline.backbones.still import Still
-from stepline.backbones.weights import File, Weights
-from stepline.errors import ConfigError
+from stepline.backbones.weights import HUB, File, Weights
+from stepline.errors import ConfigError, StoreError
+from stepline.io import read_json
 from stepline.spec import ClipSpec, Step, TextSpec
 
 METHODS = {"bicubic": "pil_bicubic", "bilinear": "pil_bilinear"}
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
+"""A tokenizer's steps, and its special tokens."""
 
 
 def weights(name: str, model: str) -> Weights:
-    """Return the model's file on the hub or at open_clip's own address."""
-    _, published = _published(name, model)
+    """Return the model's file on the hub or at open_clip's own address, or the files of its tokenizer on the hub."""
+    config, published = _published(name, model.removesuffix(TOKENIZER))
+    if model.endswith(TOKENIZER):
+        origin = f"{HUB}/{config['text_cfg']['hf_tokenizer_name']}"
+        files = tuple(File(name=file, url=f"{origin}/resolve/main/{file}") for file in TOKENIZER_FILES)
+        return Weights(name=slug(name), files=files, origin=origin, licence="see its origin")
     if published["hf_hub"]:
         repository, _, file = published["hf_hub"].rpartition("/")
         origin = f"{HUB}/{repository}"
@@ -56,14 +64,12 @@ def describe(name: str, model: str, _: Mapping[str, Path]) -> tuple[ClipSpec, Te
         output="image_embed",
         dimension=config["embed_dim"],
     )
-    if "hf_tokenizer_name" in config["text_cfg"]:
-        return clip, None
     text = TextSpec(
         name=f"{clip.name}-text",
         label="text_embed",
         revision=1,
         architecture="open_clip",
-        weights=(name,),
+        weights=(name, f"{name}{TOKENIZER}") if "hf_tokenizer_name" in config["text_cfg"] else (name,),
         licence="see its origin",
         max_tokens=config["text_cfg"].get("context_length", 77),
         output="text_embed",
@@ -82,13 +88,42 @@ def load_text(spec: TextSpec, files: Mapping[str, Path]) -> TextEncoder:
     """Return the text tower with its weights."""
     model = spec.weights[0].partition(":")[2]
     network = _loaded(model, files)
-    tokenizer = open_clip.get_tokenizer(model.rpartition("/")[0])
+    architecture = model.rpartition("/")[0]
+    if len(spec.weights) > 1:
+        return TextEncoder(spec, _hub_tokenizer(architecture, files, spec.max_tokens), network.encode_text)
+    tokenizer = open_clip.get_tokenizer(architecture)
     return TextEncoder(spec, lambda text: tokenizer(text)[0].tolist(), network.encode_text)
 
 
+def _hub_tokenizer(architecture: str, files: Mapping[str, Path], length: int) -> Callable[[str], list[int]]:
+    """Return the function from a text to ``length`` token ids, equal to ``open_clip.tokenizer.HFTokenizer``.
+
+    It does not depend on transformers, whose versions build tokenizers in different ways.
+    """
+    settings, tokenizer = read_json(files["tokenizer_config.json"]), tokens.read(files["tokenizer.json"], length)
+
+    def special(key: str, of_bert: str) -> int:
+        found = settings.get(key) or of_bert
+        token = found["content"] if isinstance(found, dict) else found
+        number = tokenizer.token_to_id(token)
+        if number is None:
+            raise StoreError(f"{files['tokenizer.json']} does not contain the {key} {token}: download it again")
+        return number
+
+    padding = special("pad_token", "[PAD]")
+    tokenizer.enable_padding(length=length, pad_id=padding, direction=settings.get("padding_side", "right"))
+    options = open_clip.get_model_config(architecture)["text_cfg"].get("tokenizer_kwargs", {})
+    clean = get_clean_fn(options.get("clean", "whitespace"))
+    zero = special("sep_token", "[SEP]") if options.get("strip_sep_token") else None
+    return lambda text: [0 if each == zero else each for each in tokenizer.encode(clean(text)).ids]
+
+
 def _loaded(model: str, files: Mapping[str, Path]) -> Any:
-    (path,) = files.values()
-    network = open_clip.create_model(model.rpartition("/")[0], load_weights=False)
+    (path,) = (path for name, path in files.items() if name not in TOKENIZER_FILES)
+    _, published = _published(f"open_clip:{model}", model)
+    network = open_clip.create_model(
+        model.rpartition("/")[0], load_weights=False, force_quick_gelu=published.get("quick_gelu", False)
+    )
     held = checkpoint.state(path, inside=("state_dict",))
     tensors = convert_state_dict(network, {name.removeprefix("module."): value for name, value in held.items()})
     if "positional_embedding" in tensors and not hasattr(network, "positional_embedding"):
@@ -104,6 +139,8 @@ def _published(name: str, model: str) -> tuple[Any, Any]:
     if not published:
         raise unknown(name, "open_clip:", ("/".join(each) for each in open_clip.list_pretrained()))
     config = open_clip.get_model_config(architecture)
-    if published.get("quick_gelu", False) and not config.get("quick_gelu", False):
-        raise ConfigError(f"{name} was trained with QuickGELU: name it open_clip:{architecture}-quickgelu/{tag}")
+    if inner := config["text_cfg"].get("hf_model_name"):
+        raise ConfigError(
+            f"{name} is not supported: its text tower is {inner}, which open_clip downloads when it loads"
+        )
     return config, published

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.media.frame import ArrayFrame, Frame, Image
-from stepline.spec import Step
+from stepline.spec import CROPS, Step
 
 Picture = NDArray[np.uint8 | np.float32]
 ROUNDINGS: dict[str, Callable[[Fraction], int]] = {"floor": floor, "round": round, "ceil": ceil}
@@ -26,16 +26,21 @@ class Pictures:
         self._made: dict[tuple[Step, ...], Picture] = {}
 
     def after(self, steps: tuple[Step, ...]) -> Picture:
-        """Return the (H, W, 3) RGB picture after ``steps``: uint8, or float32 in [0, 255] after a bilinear one.
+        """Return the (H, W, 3) RGB picture after ``steps``: uint8, or float32 in [0, 255] after a step on floats.
 
         ("short_side", size, METHOD[, ROUNDING]): keeps the aspect ratio; the long side is rounded, by default down.
         ("exact", width, height, METHOD): ignores the aspect ratio.
         ("centre_square",): the largest square, cropped by ffmpeg from the decoded frame; only as the first step.
         ("centre_crop", size, ROUNDING): a square of that size; half of the remainder, rounded, is cut at top and left.
+        ("five_crop", size, ROUNDING): squares of that size, below one another, (5 size, size, 3): top left, top right,
+        bottom left, bottom right, and the centre crop. ("ten_crop", size, ROUNDING): these and then the five crops of
+        the mirrored picture, (10 size, size, 3). Both as torchvision's, whose ROUNDING is round; only as the last step.
         ("jpeg", quality): encodes and decodes JPEG with OpenCV.
-        METHOD: swscale_bicubic is ffmpeg's, applied to the decoded frame, cropped or not; pil_bicubic and
-        pil_bilinear are Pillow's; bilinear is ``torch.nn.functional.interpolate`` on floats, with half-pixel centres
-        and without antialiasing.
+        METHOD: swscale_bicubic is ffmpeg's, applied to the decoded frame, cropped or not. bilinear is
+        ``torch.nn.functional.interpolate`` on floats, with half-pixel centres and without antialiasing. The others are
+        LIBRARY_KERNEL, with the kernel bicubic, bilinear or lanczos: pil is Pillow's, which scales first the side that
+        leaves less work; torchvision scales the width first, as torchvision does with 8-bit tensors and antialiasing,
+        from which it differs by one level of 255 in a few values, rarely by two; antialiased is the same on floats.
         ROUNDING: one of ``ROUNDINGS``.
         Raises ValueError with the step if it is unknown or not applicable.
         """
@@ -47,6 +52,8 @@ class Pictures:
         if not steps:
             return self._frame.rgb()
         *before, step = steps
+        if before and before[-1][0] in CROPS:
+            raise ValueError(f"the step {step} cannot follow {before[-1]}, which must be the last")
         if steps == (SQUARE,):
             return self._frame.square().rgb()
         if before in ([], [SQUARE]) and "swscale_bicubic" in step:
@@ -70,6 +77,13 @@ def _taken(step: Step, image: Picture) -> Picture:
                 raise ValueError(f"the step {step} is not applicable: the picture has {width} x {height} pixels")
             left, top = (ROUNDINGS[rounding](Fraction(side - size, 2)) for side in (width, height))
             return _crop(image, size, left, top)
+        case ("five_crop", int(size), str(rounding)) if rounding in ROUNDINGS:
+            centre = _taken(("centre_crop", size, rounding), image)
+            corners = [_crop(image, size, left, top) for top in (0, height - size) for left in (0, width - size)]
+            return np.concatenate([*corners, centre])
+        case ("ten_crop", int(size), str(rounding)) if rounding in ROUNDINGS:
+            five: Step = ("five_crop", size, rounding)
+            return np.concatenate([_taken(five, image), _taken(five, image[:, ::-1])])
         case ("jpeg", int(quality)) if 1 <= quality <= 100:
             return _jpeg(_eight_bit(step, image), quality)
     raise ValueError(f"the step {step} is not known")
@@ -95,17 +109,24 @@ def _scaled(step: Step, image: Picture, method: str, width: int, height: int) ->
         return _bilinear(image, width, height)
     if method == "swscale_bicubic":
         return ArrayFrame(_eight_bit(step, image)).rgb(width, height)
-    if method in ("pil_bicubic", "pil_bilinear"):
+    library, _, kernel = method.partition("_")
+    if library in ("pil", "torchvision", "antialiased") and kernel in ("bicubic", "bilinear", "lanczos"):
         from PIL.Image import Resampling, fromarray
 
-        filter_ = Resampling.BICUBIC if method == "pil_bicubic" else Resampling.BILINEAR
-        return np.asarray(fromarray(_eight_bit(step, image)).resize((width, height), filter_))
+        filter_ = Resampling[kernel.upper()]
+        if library == "antialiased":
+            channels = np.moveaxis(image.astype(np.float32), 2, 0)
+            return np.stack([np.asarray(fromarray(each).resize((width, height), filter_)) for each in channels], axis=2)
+        whole = fromarray(_eight_bit(step, image))
+        if library == "torchvision":
+            whole = whole.resize((width, whole.height), filter_)
+        return np.asarray(whole.resize((width, height), filter_))
     raise ValueError(f"the step {step} is not known")
 
 
 def _eight_bit(step: Step, image: Picture) -> Image:
     if image.dtype != np.uint8:
-        raise ValueError(f"the step {step} needs 8-bit pictures: it cannot follow a bilinear step")
+        raise ValueError(f"the step {step} needs 8-bit pictures: it cannot follow a step on floats")
     return cast(Image, image)
 
 

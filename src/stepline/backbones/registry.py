@@ -6,7 +6,7 @@ on clips are ``presets``, models by name (``timm:...``) and models by file (``ba
 
 import difflib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepline.backbones.histogram import HistogramSpec, describe
+from stepline.backbones.named import FORMS, LIBRARIES, weights_name
 from stepline.backbones.sentence import MODELS, SentenceEncoder, sentence_spec
 from stepline.backbones.weights import how_to_get, locate
 from stepline.errors import ConfigError, MissingError
 from stepline.mirror import cached_sha256
-from stepline.needs import Need
+from stepline.needs import Need, absent, unique
 from stepline.spec import ClipSpec, FrameSpec, Spec, TextSpec
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ FAMILIES = {
     "timm": "stepline.backbones.named",
     "open_clip": "stepline.backbones.named",
     "hf": "stepline.backbones.named",
+    "hf-video": "stepline.backbones.named",
+    "torchvision": "stepline.backbones.named",
     "file": "stepline.backbones.file",
 }
 """Architecture -> its module; ``load`` builds its networks, ``load_text`` its text towers."""
@@ -64,10 +67,14 @@ PACKAGES = {
     "internvideo": ("open_clip",),
     "eva_clip": ("open_clip", "timm"),
     "timm": ("timm",),
-    "open_clip": ("open_clip",),
+    "open_clip": ("open_clip", "tokenizers"),
     "hf": ("safetensors", "tokenizers", "transformers"),
+    "hf-video": ("safetensors", "tokenizers", "torchvision", "transformers"),
+    "torchvision": ("safetensors", "torchvision"),
 }
 """Packages that an architecture needs in addition to torch. A user's own file may not need torch."""
+READERS = {"pyav": (), "torchcodec": ("torch", "torchcodec"), "decord": ("decord",)}
+"""Packages that a reader needs in addition to PyAV."""
 
 
 @cache
@@ -107,14 +114,16 @@ def text_tower(name: str, config: "Config") -> TextSpec | None:
 def tower_of(spec: ClipSpec, own: Path | None = None) -> TextSpec | None:
     """Return the text tower that shares the network's embedding space, without reading weights; None if there is none.
 
-    own: the file of a user's own network.
+    own: the file of a user's own network. Rows that keep the vectors of several crops share no space with texts.
     """
+    if spec.crops > 1:
+        return None
     if own is not None:
         try:
             return import_module(FAMILIES["file"]).text_spec(spec.name, own)  # type: ignore[no-any-return]
         except ConfigError:
             return None
-    if spec.architecture in ("open_clip", "hf"):
+    if spec.architecture in ("open_clip", "hf", "hf-video"):
         try:
             return import_module(FAMILIES[spec.architecture]).text_spec(spec.weights[0])  # type: ignore[no-any-return]
         except ConfigError:
@@ -125,6 +134,35 @@ def tower_of(spec: ClipSpec, own: Path | None = None) -> TextSpec | None:
 def _share(tower: TextSpec, spec: ClipSpec) -> bool:
     same = (tower.architecture, tower.dimension) == (spec.architecture, spec.dimension)
     return same and {*tower.weights} <= {*spec.weights}
+
+
+def weights_by_name(config: "Config") -> list[str]:
+    """Return the names of the weights of all models by name in the configuration, with tokenizers of text towers.
+
+    The tokenizer of a model whose text tower is not known yet, because its weights are absent, is not among them.
+    Raises ConfigError if a name is unknown. Recognisers (``asr``) have weights of their own.
+    """
+    texts = [text for key, value in config.items() if key != "asr" for text in _texts(value)]
+    names = [text for text in texts if text.partition(":")[0] in LIBRARIES and ":" in text]
+    found: list[str] = []
+    for name in dict.fromkeys([*names, *config["backbones"]]):
+        try:
+            spec, tower = resolve(name, config), text_tower(name, config)
+        except MissingError:
+            found.append(weights_name(name))
+        else:
+            found += [*getattr(spec, "weights", ()), *(tower.weights if tower else ())]
+    return [name for name in dict.fromkeys(found) if ":" in name]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, str):
+        yield value
 
 
 def similarity(spec: Spec) -> str:
@@ -145,6 +183,9 @@ def resolve(name: str, config: "Config") -> FrameSpec:
     spec: FrameSpec
     if taken := config["backbones"].keys() & {*FRAME_BACKBONES, *presets(), *towers(), *MODELS}:
         raise ConfigError(f"config: backbones: {min(taken)!r} is taken; choose another name")
+    for each in config["features"]["crops"]:
+        if not (":" in each or each in config["backbones"] or each in presets()):
+            raise ConfigError(f"config: features.crops: {each!r} is not the name of a network")
     if name in FRAME_BACKBONES:
         spec = FRAME_BACKBONES[name].spec
     elif own := own_file(name, config):
@@ -158,12 +199,27 @@ def resolve(name: str, config: "Config") -> FrameSpec:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ConfigError(
-            f"backbone {name!r} is not known; {hint}choose from {', '.join(known)}, or name a model as timm:<name>, "
-            "open_clip:<name>/<tag> or hf:<repository>@<revision>, or one of `backbones:`"
+            f"backbone {name!r} is not known; {hint}choose from {', '.join(known)}, or name a model as {FORMS}, or one "
+            "of `backbones:`"
         )
     if isinstance(spec, ClipSpec):
         spec = replace(spec, **{key: config["features"][key] for key in ("compute", "dtype", "batches")})
+        spec = _with_crops(spec, name, config["features"]["crops"].get(name, ""))
     return replace(spec, reader=config["media"]["reader"], orientation=config["media"]["orientation"])
+
+
+def _with_crops(spec: ClipSpec, name: str, crops: str) -> ClipSpec:
+    """Return the spec with several crops, see ``features.crops``, instead of its final centre crop."""
+    if not crops:
+        return spec
+    if not spec.steps or spec.steps[-1][0] != "centre_crop":
+        raise ConfigError(
+            f"config: features.crops.{name}: {crops} crops replace a centre crop, which must be the last step of the "
+            f"backbone's pictures; these are its steps: {spec.steps}"
+        )
+    number, _, kept = crops.partition("_")
+    spec = replace(spec, steps=(*spec.steps[:-1], (f"{number}_crop", *spec.steps[-1][1:])))
+    return replace(spec, crops=spec.views, dimension=spec.dimension * spec.views) if kept else spec
 
 
 def missing(name: str, config: "Config") -> tuple[Need, ...]:
@@ -174,10 +230,12 @@ def missing(name: str, config: "Config") -> tuple[Need, ...]:
     try:
         spec = resolve(name, config)
     except MissingError:
-        return _not_installed(name.partition(":")[0]) or (Need("weights", name),)
+        return _not_installed(name.partition(":")[0]) or (Need("weights", weights_name(name)),)
+    reader = absent(*(Need("package", each) for each in READERS[spec.reader]))
     if not isinstance(spec, ClipSpec):
-        return ()
-    return _absent(spec.architecture) + tuple(Need("weights", each) for each in spec.weights if locate(each) is None)
+        return reader
+    weights = (Need("weights", each) for each in spec.weights if locate(each) is None)
+    return unique((*_absent(spec.architecture), *reader, *weights))
 
 
 def text_encoder(name: str, config: "Config") -> Any:

@@ -1,4 +1,4 @@
-"""An adapter that applies an image network to clips."""
+"""Adapters that apply a library's network to clips."""
 
 from collections.abc import Callable
 
@@ -6,11 +6,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
-class Still(nn.Module):
-    """Applies an image network to the first frame of each clip."""
+class Moving(nn.Module):
+    """Applies a video network to clips."""
 
     def __init__(self, network: nn.Module, embed: Callable[[Tensor], Tensor], *, normalise: bool) -> None:
-        """embed: the forward function of ``network``, (B, 3, H, W) -> (B, D)."""
+        """embed: the forward function of ``network``, of the result of ``view`` -> (B, D)."""
         super().__init__()
         self.network = network.eval().requires_grad_(False)
         self._embed = embed
@@ -18,5 +18,19 @@ class Still(nn.Module):
 
     def forward(self, clips: Tensor) -> Tensor:
         """Return the (B, D) vectors of normalised (B, 3, T, H, W) clips."""
-        x = self._embed(clips[:, :, 0])
+        x = self._embed(self.view(clips))
         return functional.normalize(x, dim=1) if self._normalise else x
+
+    @staticmethod
+    def view(clips: Tensor) -> Tensor:
+        """Return the frames, (B, T, 3, H, W)."""
+        return clips.transpose(1, 2)
+
+
+class Still(Moving):
+    """Applies an image network to the first frame of each clip."""
+
+    @staticmethod
+    def view(clips: Tensor) -> Tensor:
+        """Return the first frame, (B, 3, H, W)."""
+        return clips[:, :, 0]

@@ -11,9 +11,9 @@ from timm.data.config import resolve_data_config
 from timm.models import get_pretrained_cfg
 
 from stepline.backbones import checkpoint
-from stepline.backbones.named import HUB, slug, unknown
+from stepline.backbones.named import slug, unknown
 from stepline.backbones.still import Still
-from stepline.backbones.weights import File, Weights
+from stepline.backbones.weights import HUB, File, Weights
 from stepline.errors import ConfigError, StoreError
 from stepline.spec import ClipSpec, Step
 

@@ -11,22 +11,27 @@ from stepline.errors import ConfigError, StoreError
 from stepline.io import read_json
 from stepline.mirror import cached_sha256, mirror_root
 
-_HUB = "https://huggingface.co"
+HUB = "https://huggingface.co"
 DIGESTS = "sha256.json"
 """The file next to downloaded weights with the sha256 of each file at download."""
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+"""The name of a file or folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """One file. url: a download address that needs no account, or "".
+    """One file. url: a download address that needs no account, except a token for a gated repository; or "".
 
-    size, sha256: in bytes and in hex, as published; 0 and "" if not published.
+    size, sha256: in bytes and in hex, as published; 0 and "" if not published. optional: not every repository has it.
+    instead: the index that a repository may have in its place, and with it the files that the index lists.
     """
 
     name: str
     url: str = ""
     size: int = 0
     sha256: str = ""
+    optional: bool = False
+    instead: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,14 +51,14 @@ class Weights:
     def __post_init__(self) -> None:
         """Raise ConfigError if a name is not a plain file or folder name."""
         for name in (self.name, *(file.name for file in self.files)):
-            if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", name):
+            if not _NAME.fullmatch(name):
                 raise ConfigError(
                     f"weights: {name!r} is not a file or folder name: use letters, digits, `.`, `_` and `-`"
                 )
 
 
 def _transformer(name: str, model: str, licence: str = "Apache-2.0") -> Weights:
-    origin = f"{_HUB}/{model}"
+    origin = f"{HUB}/{model}"
     files = ("config.json", "model.safetensors", "tokenizer.json")
     return Weights(
         name=name,
@@ -65,7 +70,7 @@ def _transformer(name: str, model: str, licence: str = "Apache-2.0") -> Weights:
 
 _MAVEN = "https://repo1.maven.org/maven2"
 _S3D = "https://www.rocq.inria.fr/cluster-willow/amiech/howto100m"
-_HIREST = f"{_HUB}/j-min/HiREST-baseline"
+_HIREST = f"{HUB}/j-min/HiREST-baseline"
 _HIREST_FILES = f"{_HIREST}/resolve/54e2f8da7a4384fec8a137011399f5e104069032"
 _INTERNVIDEO = "https://pjlab-gvm-data.oss-cn-shanghai.aliyuncs.com/internvideo/retrieval/msrvtt"
 WEIGHTS = {
@@ -103,26 +108,26 @@ WEIGHTS = {
             ),
             origin="https://github.com/OpenGVLab/InternVideo",
             licence="Apache-2.0",
-            by_hand=f"get the file fine-tuned on MSR-VTT from {_HUB}/OpenGVLab/InternVideo1.0",
+            by_hand=f"get the file fine-tuned on MSR-VTT from {HUB}/OpenGVLab/InternVideo1.0",
         ),
         Weights(
             name="internvideo-mm",
             files=(
                 File(
                     name="InternVideo-MM-L-14.ckpt",
-                    url=f"{_HUB}/OpenGVLab/InternVideo1.0/resolve/main/InternVideo-MM-L-14.ckpt",
+                    url=f"{HUB}/OpenGVLab/InternVideo1.0/resolve/main/InternVideo-MM-L-14.ckpt",
                 ),
             ),
             origin="https://github.com/OpenGVLab/InternVideo",
             licence="Apache-2.0",
-            by_hand=f"get it from {_HUB}/OpenGVLab/InternVideo1.0",
+            by_hand=f"get it from {HUB}/OpenGVLab/InternVideo1.0",
         ),
         Weights(
             name="eva_clip",
             files=(
                 File(
                     name="eva_clip_psz14.pt",
-                    url=f"{_HUB}/BAAI/EVA/resolve/main/eva_clip_psz14.pt",
+                    url=f"{HUB}/BAAI/EVA/resolve/main/eva_clip_psz14.pt",
                     size=2273012515,
                     sha256="fe1d3a90bb88c3816a8c708b8a16c11c93cc323ec9e7bc7a0e8b979449fa9785",
                 ),
@@ -136,7 +141,7 @@ WEIGHTS = {
                 File(name="EgoVLP_PT_BEST.pth"),
                 File(
                     name="tokenizer.json",
-                    url=f"{_HUB}/distilbert/distilbert-base-uncased/resolve/main/tokenizer.json",
+                    url=f"{HUB}/distilbert/distilbert-base-uncased/resolve/main/tokenizer.json",
                 ),
             ),
             origin="https://github.com/showlab/EgoVLP",
@@ -154,7 +159,7 @@ WEIGHTS = {
                 ),
                 File(
                     name="tokenizer.json",
-                    url=f"{_HUB}/distilbert/distilbert-base-uncased/resolve/main/tokenizer.json",
+                    url=f"{HUB}/distilbert/distilbert-base-uncased/resolve/main/tokenizer.json",
                 ),
             ),
             origin="https://github.com/m-bain/frozen-in-time",
@@ -167,7 +172,7 @@ WEIGHTS = {
                     name="checkpoint_best.pt",
                     url="https://dl.fbaipublicfiles.com/MMPT/retri/videoclip/checkpoint_best.pt",
                 ),
-                File(name="tokenizer.json", url=f"{_HUB}/google-bert/bert-base-uncased/resolve/main/tokenizer.json"),
+                File(name="tokenizer.json", url=f"{HUB}/google-bert/bert-base-uncased/resolve/main/tokenizer.json"),
             ),
             origin="https://github.com/facebookresearch/fairseq/tree/main/examples/MMPT",
             licence="CC-BY-NC-4.0",
@@ -232,12 +237,34 @@ def weights_of(name: str) -> Weights:
 
 
 def place(weights: Weights) -> Path | None:
-    """Return the folder that contains all the files, in the work folder or in the mirror, or None."""
+    """Return the folder that contains all required files, in the work folder or in the mirror, or None."""
     root = mirror_root()
     for folder in (Path("weights", weights.name), *([root / "weights" / weights.name] if root else [])):
-        if all((folder / file.name).is_file() for file in weights.files):
+        if all(file.optional or present(folder, file) for file in weights.files):
             return folder
     return None
+
+
+def present(folder: Path, file: File) -> list[str]:
+    """Return the names of the files in ``folder`` that are ``file``, or those in its place; [] if one is absent."""
+    names = [file.name]
+    if file.instead and not (folder / file.name).is_file():
+        names = [file.instead, *parts(folder / file.instead)]
+    return names if all((folder / name).is_file() for name in names) else []
+
+
+def parts(index: Path) -> list[str]:
+    """Return the names of the files that an index lists, [] if it is absent; raise StoreError if it is not an index."""
+    if not index.is_file():
+        return []
+    try:
+        names = sorted({*read_json(index)["weight_map"].values()})
+        valid = all(_NAME.fullmatch(name) for name in names)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        valid = False
+    if not valid:
+        raise StoreError(f"{index} is not the index of a model in several files: remove it")
+    return names
 
 
 def locate(name: str) -> dict[str, Path] | None:
@@ -250,19 +277,19 @@ def locate(name: str) -> dict[str, Path] | None:
     if folder is None:
         return None
     check(name, folder)
-    return {file.name: folder / file.name for file in weights.files}
+    return {each: folder / each for file in weights.files for each in present(folder, file)}
 
 
 def check(name: str, folder: Path, sha256_of: Callable[[Path], str] = cached_sha256) -> None:
     """Raise StoreError if a file in ``folder`` differs from its published size and sha256, or from its download."""
-    remedy = f"remove {folder} and run `stepline fetch weights/{name}`"
+    remedy = f"remove {folder} and run `{_fetch(name)}`"
     fetched = trusted(folder)
-    for file in weights_of(name).files:
-        path = folder / file.name
+    for file, each in [(wanted, each) for wanted in weights_of(name).files for each in present(folder, wanted)]:
+        path = folder / each
         size = path.stat().st_size
         if file.size and size != file.size:
             raise StoreError(f"{path} is not the published file: {size} bytes, expected {file.size}: {remedy}")
-        expected = file.sha256 or fetched.get(file.name, "")
+        expected = file.sha256 or fetched.get(each, "")
         if expected and (found := sha256_of(path)) != expected:
             what = "the published file" if file.sha256 else "the file that was downloaded"
             raise StoreError(f"{path} is not {what}: sha256 {found}, expected {expected}: {remedy}")
@@ -276,15 +303,20 @@ def trusted(folder: Path) -> dict[str, str]:
 
 def how_to_get(name: str) -> str:
     """Return a command that installs the weights."""
-    fetch = f"stepline fetch weights/{name}"
+    fetch = _fetch(name)
     supplied = [file.name for file in absent(name) if not file.url]
     return f"{how_to_put(name, supplied)} && {fetch}" if supplied else fetch
 
 
+def _fetch(name: str) -> str:
+    return shlex.join(["stepline", "fetch", f"weights/{name}"])
+
+
 def absent(name: str) -> list[File]:
-    """Return those of the weights' files that are not in their folder here."""
+    """Return those of the weights' required files that are not in their folder here."""
     weights = weights_of(name)
-    return [file for file in weights.files if not Path("weights", weights.name, file.name).is_file()]
+    folder = Path("weights", weights.name)
+    return [file for file in weights.files if not (file.optional or present(folder, file))]
 
 
 def how_to_put(name: str, files: Sequence[str]) -> str:

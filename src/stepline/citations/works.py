@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import stepline
+from stepline.backbones.named import LIBRARIES
 from stepline.backbones.presets.clip import NAMED
 from stepline.backbones.registry import presets, towers
 from stepline.backbones.sentence import MODELS
@@ -15,7 +16,7 @@ from stepline.backbones.weights import WEIGHTS
 from stepline.io import packaged_yaml
 
 FOLDER = Path(__file__).parent
-BY_NAME = ("timm:", "open_clip:", "hf:")
+BY_NAME = tuple(f"{prefix}:" for prefix in LIBRARIES)
 """Prefixes of the names of models from a library."""
 LICENSED = ("backbone", "data set", "features", "language model", "recogniser", "tool")
 """Roles of works that have a licence or terms; methods and metrics are Stepline's own code."""

@@ -11,7 +11,9 @@ from stepline.errors import ConfigError, MissingError, StoreError
 if TYPE_CHECKING:
     from stepline.features.bank import Bank
     from stepline.features.compare import Timed
-    from stepline.features.exchange import Folder
+    from stepline.features.export.job import Annotated
+    from stepline.features.importing import Folder
+    from stepline.features.store import Clips
 
     Verbs = argparse._SubParsersAction[Any]
 
@@ -31,6 +33,17 @@ def add(verbs: "Verbs") -> None:
     _naming(action)
     action.set_defaults(run=_compare)
 
+    action = actions.add_parser("pool", help="create a bank with one row per video, shot or segment of a bank")
+    action.add_argument("bank", metavar="BANK", help="a backbone, or features/<backbone>/<spec>")
+    action.add_argument("dataset", metavar="DATASET")
+    spans = action.add_mutually_exclusive_group(required=True)
+    spans.add_argument("--by", choices=("video", "shot"), help="what a row stands for")
+    spans.add_argument("--segments", metavar="FILE", type=Path, help="CSV file with the columns video, start_s, end_s")
+    action.add_argument(
+        "--how", choices=("mean", "max"), default="mean", help="how rows are combined (default: %(default)s)"
+    )
+    action.set_defaults(run=_pool)
+
     action = actions.add_parser("import", help="create a bank from .npy, .pt or HDF5 files")
     action.add_argument("folder", metavar="FOLDER", type=Path, help="folder with one file per video, or one HDF5 file")
     action.add_argument("--name", required=True, help="name of the backbone under features/")
@@ -43,8 +56,12 @@ def add(verbs: "Verbs") -> None:
     action.add_argument("bank", metavar="BANK", help="features/<backbone>/<spec>")
     action.add_argument("dataset", metavar="DATASET")
     action.add_argument("out", metavar="OUT", type=Path, help="output folder")
-    action.add_argument("--form", choices=("npy", "dict", "hdf5", "pt"), required=True)
-    action.add_argument("--prefix", default="", help="text before the video id in file names")
+    action.add_argument(
+        "--form",
+        choices=("npy", "dict", "hdf5", "pt", "webdataset", "lance", "actionformer", "pdvc"),
+        required=True,
+    )
+    action.add_argument("--prefix", help="text before the video id in file names (default for pdvc: v_)")
     action.add_argument("--suffix", default="", help="text after the video id in file names, such as .mp4")
     action.set_defaults(run=_export)
 
@@ -81,26 +98,75 @@ def _store(parsed: argparse.Namespace) -> str | None:
 
 
 def _folder(parsed: argparse.Namespace, path: Path) -> "Folder":
-    from stepline.features.exchange import Folder
+    from stepline.features.importing import Folder
 
     return Folder(path, prefix=parsed.prefix, suffix=parsed.suffix, key=parsed.key)
 
 
 def _import(parsed: argparse.Namespace) -> None:
-    from stepline.features.exchange import import_folder
+    from stepline.features.importing import import_folder
 
     folder = _folder(parsed, parsed.folder)
     made = import_folder(folder, parsed.name, parsed.dataset, parsed.hop_s, store_at=_store(parsed))
     print(f"{made}: {len(folder)} videos of {parsed.dataset}, {folder.skipped} file names do not match")
 
 
+def _pool(parsed: argparse.Namespace) -> None:
+    from dataclasses import asdict, replace
+
+    from stepline.config import load
+    from stepline.datasets.segments import read_segments
+    from stepline.features.bank import open_bank
+    from stepline.features.pool import PooledSpec, of_shots, of_videos, pool
+    from stepline.io import sha256_file
+    from stepline.shots import Detection
+
+    at = _store(parsed)
+    bank = open_bank(parsed.bank, parsed.dataset, root=at or ".")
+    spec = PooledSpec.of(bank, parsed.by or "segment", parsed.how)
+    spans: dict[str, Clips]
+    if parsed.segments:
+        if not parsed.segments.is_file():
+            raise ConfigError(f"--segments: {parsed.segments} is not a file: name a CSV file")
+        listed = read_segments(parsed.dataset, str(parsed.segments), bank.videos)
+        spans = {video: [(each.start_s, each.end_s) for each in segments] for video, segments in listed.items()}
+        spec = replace(spec, spans={"segments_sha256": sha256_file(parsed.segments)})
+    elif parsed.by == "shot":
+        detection = Detection(**load(parsed.configfile)["shots"])
+        spans, spec = of_shots(bank, parsed.dataset, detection), replace(spec, spans=asdict(detection))
+    else:
+        spans = of_videos(bank, parsed.dataset)
+    pooled = pool(bank, spec, parsed.dataset, spans, at)
+    for video, reason in pooled.left.items():
+        print(f"{video} has no row: {reason}")
+    print(f"{pooled.folder}: {pooled.kept + pooled.computed} videos, {pooled.computed} of them computed now")
+
+
 def _export(parsed: argparse.Namespace) -> None:
     from stepline.features.bank import open_bank
-    from stepline.features.exchange import export
+    from stepline.features.export import ANNOTATED, TIMED, export
+    from stepline.media.timeline import described
 
-    bank = _undamaged(open_bank(parsed.bank, parsed.dataset, root=_store(parsed) or "."))
-    export(bank, parsed.out, parsed.form, prefix=parsed.prefix, suffix=parsed.suffix)
-    print(f"{parsed.out}: {len(bank)} videos")
+    bank = open_bank(parsed.bank, parsed.dataset, root=_store(parsed) or ".")
+    if parsed.form in TIMED:
+        for video, damaged in sorted(bank.damaged.items()):
+            print(f"{video} is damaged, only its readable rows are exported: {described(damaged.gaps)}")
+    else:
+        bank = _undamaged(bank)
+    annotations = _annotations(parsed) if parsed.form in ANNOTATED else {}
+    export(bank, parsed.out, parsed.form, prefix=parsed.prefix, suffix=parsed.suffix, annotations=annotations)
+    labelled = sum(bool(annotations[video].segments) for video in bank if video in annotations)
+    print(f"{parsed.out}: {len(bank)} videos" + (f", {labelled} with segments" if parsed.form in ANNOTATED else ""))
+
+
+def _annotations(parsed: argparse.Namespace) -> "dict[str, Annotated]":
+    from stepline.config import load
+    from stepline.datasets.configured import dataset
+    from stepline.plans import plans_of
+    from stepline.runs.annotations import annotations
+
+    config = load(parsed.configfile)
+    return annotations(dataset(config, parsed.dataset), plans_of(config, parsed.dataset))
 
 
 def _index(parsed: argparse.Namespace) -> None:
@@ -194,13 +260,14 @@ def _timed(parsed: argparse.Namespace, source: str) -> "Timed":
     """Open a bank, or a folder of a user's features, which has no ``spec.json``."""
     from stepline.features.bank import open_bank, spec_folders
     from stepline.features.compare import Timed
-    from stepline.features.exchange import check_hop
+    from stepline.features.importing import check_hop
 
     path = Path(source)
     if spec_folders(source) or not path.exists():
         bank = _undamaged(open_bank(source, parsed.dataset, root=_store(parsed) or "."))
-        bank.check_whole()
-        return Timed(name=source, rows=bank, hop_s=bank.hop_s)
+        if not bank.clips:
+            bank.check_whole()
+        return Timed(name=source, rows=bank, hop_s=bank.hop_s, clips=bank.clips)
     if parsed.hop_s is None:
         raise ConfigError(f"{source} does not contain the times of its rows: set --hop-s to the seconds between rows")
     check_hop(parsed.hop_s)

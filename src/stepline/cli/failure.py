@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from stepline.errors import SteplineError
+from stepline.needs import Need
 
 log = logging.getLogger("stepline")
 
@@ -19,8 +20,10 @@ def failed(error: SteplineError | ModuleNotFoundError | OSError, verb: str) -> i
     if isinstance(error, SteplineError):
         return fail(str(error), error.code)
     if isinstance(error, ModuleNotFoundError):
+        from stepline.pipeline import how_to_fill
+
         package = (error.name or "").partition(".")[0]
-        return fail(f"the package {package} is not installed: pip install -c constraints.txt -e '.[all]'")
+        return fail(f"the package {package} is not installed: {how_to_fill(Need('package', package))}")
     if error.errno in FULL:
         let_output_go()
         return fail(f"{FULL[error.errno]} ({_place(error)}): free some space and run the same command again")

@@ -45,7 +45,11 @@ def dataset(config: Config, name: str) -> Dataset:
     @cache
     def videos() -> tuple[Video, ...]:
         known = shards.read(paths.shards(name))
-        found = listed.videos(name, where) if declared["kind"] == "list" else folder.videos(name, where, known)
+        if declared["kind"] == "list":
+            found = listed.videos(name, where)
+        else:
+            suffixes = folder.IMAGES if declared["kind"] == "images" else folder.SUFFIXES
+            found = folder.videos(name, where, known, suffixes)
         return _with_lost(name, where, found, known) if "study" in declared else found
 
     segments = os.path.expanduser(declared.get("segments", ""))

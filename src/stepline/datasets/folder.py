@@ -21,16 +21,20 @@ SUFFIXES = (
     *(".flv", ".wmv", ".3gp", ".ogv", ".y4m"),
 )
 """Suffixes of video files, in lower or upper case."""
+IMAGES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+"""Suffixes of image files, each of which is read as a video of one frame."""
 NO_FILES = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
-def videos(dataset: str, folder: str, known: Container[str] = ()) -> tuple[Video, ...]:
+def videos(
+    dataset: str, folder: str, known: Container[str] = (), suffixes: Collection[str] = SUFFIXES
+) -> tuple[Video, ...]:
     """Return the video files in ``folder`` and its subfolders, in the order of their names, without hidden files.
 
     Unreadable entries with a video's name, such as a broken link or a pipe, and unreadable subfolders are listed too;
-    ``why_absent`` explains what is wrong. known: the ids of earlier runs, see ``ids``. Raises ConfigError if the folder
-    does not exist, is not readable or contains no video, and StoreError if the record of one of several files with the
-    same id is damaged.
+    ``why_absent`` explains what is wrong. known: the ids of earlier runs, see ``ids``. suffixes: ``SUFFIXES`` or
+    ``IMAGES``. Raises ConfigError if the folder does not exist, is not readable or contains no video, and StoreError if
+    the record of one of several files with the same id is damaged.
     """
     root = Path(os.path.abspath(os.path.expanduser(folder)))
     key = f"config: datasets.{dataset}.videos"
@@ -41,19 +45,20 @@ def videos(dataset: str, folder: str, known: Container[str] = ()) -> tuple[Video
     if not os.path.isdir(root):
         raise ConfigError(f"{key}: the folder {shown_path(root)} does not exist: name the folder with your videos")
     try:
-        names = sorted(_files(root), key=lambda name: name.split("/"))
+        names = sorted(_files(root, suffixes), key=lambda name: name.split("/"))
     except OSError as error:
         raise ConfigError(f"{key}: {shown_path(root)}: {error.strerror}: let this account read it") from None
     if not names:
         raise ConfigError(
-            f"{key}: {shown_path(root)} contains no video file ({', '.join(each[1:] for each in SUFFIXES)})"
+            f"{key}: {shown_path(root)} contains no {'image' if suffixes == IMAGES else 'video'} file "
+            f"({', '.join(each[1:] for each in suffixes)})"
         )
     found = ids(names, known, lambda video: _source(dataset, video))
     return tuple(Video(id=found[name], file=os.path.join(root, name)) for name in names)
 
 
-def _files(root: Path) -> Iterator[str]:
-    """Yield the paths, relative to ``root``, of files with a video's suffix and of unreadable folders.
+def _files(root: Path, suffixes: Collection[str]) -> Iterator[str]:
+    """Yield the paths, relative to ``root``, of files with one of the suffixes and of unreadable folders.
 
     Links to folders come last, in the order of their paths, so that a new link does not change the path of any file.
     """
@@ -79,7 +84,7 @@ def _files(root: Path) -> Iterator[str]:
                 continue
             if os.path.isdir(path):
                 heappush(waiting, (os.path.islink(path), os.path.join(folder, name)))
-            elif os.path.splitext(name)[1].lower() in SUFFIXES:
+            elif os.path.splitext(name)[1].lower() in suffixes:
                 yield os.path.join(folder, name)
 
 
@@ -156,7 +161,7 @@ def named(name: str, videos: Container[str]) -> str | None:
 
 def _text(name: str) -> str:
     stem, suffix = os.path.splitext(name)
-    text = unicodedata.normalize("NFC", stem if suffix.lower() in SUFFIXES else name).replace("/", "__")
+    text = unicodedata.normalize("NFC", stem if suffix.lower() in (*SUFFIXES, *IMAGES) else name).replace("/", "__")
     if text.isascii():
         return re.sub("[^A-Za-z0-9_.-]", "_", text)
     return "".join(character if is_of_id(character) else "_" for character in text)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stepline.download import hub
 from stepline.download.host import leave_alone, shown, unreachable
 from stepline.download.retry import EnoughError, WorthRetryingError, may_pass, retried, retry_after
 from stepline.errors import DownloadError
@@ -39,7 +40,8 @@ def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: f
     """Download ``url`` to ``path``. An interrupted transfer is resumed, also in a later run.
 
     It restarts from the beginning if the server does not confirm by ETag or Last-Modified that the file is unchanged,
-    or if it sends another part than the requested one.
+    or if it sends another part than the requested one. huggingface.co gets the token in ``HF_TOKEN``, and no host to
+    which it redirects does.
     rate: maximum bytes per second; 0 for no limit.
     Raises GoneError if the server returns 404 or 410, MismatchError if the file has another length or sha256, and
     DownloadError if the host does not respond, refuses, sends an endless file, or repeatedly sends nothing for
@@ -95,7 +97,7 @@ def refuse(url: str, response: "httpx.Response") -> None:
     if status in (404, 410):
         raise GoneError(f"{shown(url)}: HTTP {status}")
     if status not in (200, 206):
-        raise DownloadError(f"{shown(url)}: HTTP {status}")
+        raise DownloadError(f"{shown(url)}: HTTP {status}{hub.advice(str(response.url), status)}")
     if (coding := response.headers.get("content-encoding", "").lower()) in CODINGS:
         raise DownloadError(f"{shown(url)}: the server sent it compressed ({coding}), which was not requested")
 
@@ -133,7 +135,7 @@ def _transfer(url: str, part: Path, size: int, rate: float) -> None:
     kept, length = _known(part)
     have = part.stat().st_size if kept else 0
     headers = {"Range": f"bytes={have}-", "If-Range": kept} if have else {}
-    headers["Accept-Encoding"] = "identity"
+    headers |= {"Accept-Encoding": "identity"} | hub.credentials(url)
     with client() as asking, asking.stream("GET", url, headers=headers) as response:
         ends_here = response.headers.get("content-range") == f"bytes */{have}" and (size or length) in (0, have)
         if response.status_code == 416 and ends_here:

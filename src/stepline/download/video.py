@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from stepline.availability import HEADERS, Record, check_video_id, read_availability, write_availability
-from stepline.datasets.folder import SUFFIXES, shown_path, why_absent
+from stepline.datasets.folder import IMAGES, SUFFIXES, shown_path, why_absent
 from stepline.datasets.schema import Video
 from stepline.download.host import shown
 from stepline.download.http import GoneError, MismatchError, fetch_file, settle
@@ -131,7 +131,7 @@ def remove_leftovers(folder: Path, records: Sequence[Record]) -> None:
 def remove_video(folder: Path, record: Record) -> None:
     """Remove the file or link that a record names in ``folder``, if it is named after the record's video."""
     path = folder / Path(record.path).name
-    if path in [folder / f"{check_video_id(record.video)}{suffix}" for suffix in SUFFIXES]:
+    if path in [folder / f"{check_video_id(record.video)}{suffix}" for suffix in (*SUFFIXES, *IMAGES)]:
         path.unlink(missing_ok=True)
 
 
@@ -228,13 +228,14 @@ def _examined(wanted: _Wanted, path: Path, record: Record) -> Record:
 
 
 def _places(video: Video, folder: Path) -> list[Path]:
-    return [folder / f"{video.id}{suffix}" for suffix in sorted(SUFFIXES)]
+    suffixes = IMAGES if Path(video.file or "").suffix.lower() in IMAGES else SUFFIXES
+    return [folder / f"{video.id}{suffix}" for suffix in sorted(suffixes)]
 
 
 def _suffix(name: str) -> str:
-    """Return the lower-case suffix of a file ``name``; ``.mp4`` if it is not a video suffix."""
+    """Return the lower-case suffix of a file ``name``; ``.mp4`` if it is not that of a video or an image."""
     suffix = Path(name).suffix.lower()
-    return suffix if suffix in SUFFIXES else ".mp4"
+    return suffix if suffix in (*SUFFIXES, *IMAGES) else ".mp4"
 
 
 def _within(spans: Spans, holds: Spans) -> bool:

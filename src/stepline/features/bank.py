@@ -1,8 +1,10 @@
 """The bank: all features of a dataset for one spec."""
 
+import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from functools import partial
+from itertools import groupby, zip_longest
 from math import ceil, floor, inf, isfinite, isnan
 from operator import itemgetter
 from pathlib import Path
@@ -12,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline import paths
+from stepline.backbones.named import slug
 from stepline.datasets import shards as shard_file
 from stepline.errors import StoreError
 from stepline.features import objects, store
@@ -173,6 +176,12 @@ class Bank(Mapping[str, Rows]):
         row: Rows = rows[self.clips[video][start_s, end_s]]
         return row
 
+    def crops(self, video: str) -> Rows:
+        """Return the (T, C, d) vectors of the C crops of a video's rows; C is 1 if the spec keeps no crops apart."""
+        rows, number = self[video], self.spec.get("crops", 1)
+        apart: Rows = rows.reshape(len(rows), number, self.dimension // number)
+        return apart
+
     def window(self, video: str, start_s: float, end_s: float) -> Rows:
         """Return the (n, D) rows of ``video`` with times in [start_s, end_s), n >= 1.
 
@@ -216,7 +225,9 @@ class Bank(Mapping[str, Rows]):
         Raises StoreError as ``window`` does, if the lists differ in length, and if a window has more than ``length``
         rows.
         """
-        asked = self._asked(videos, starts_s, ends_s, length)
+        return self._gather(self._asked(videos, starts_s, ends_s, length), length)
+
+    def _gather(self, asked: Sequence[tuple[str, float, float]], length: int) -> tuple[Rows, NDArray[np.bool_]]:
         rows = np.zeros((len(asked), length, self.dimension), self.spec["dtype"])
         there = np.zeros((len(asked), length), np.bool_)
         for place, (video, start_s, end_s) in enumerate(asked):
@@ -251,16 +262,43 @@ class Bank(Mapping[str, Rows]):
                 means[place] = total / (last - first)
         return means
 
+    def sliding(
+        self, window_s: float, stride_s: float, *, whole: bool = False
+    ) -> tuple[list[str], list[float], list[float]]:
+        """Return videos, starts_s and ends_s of windows of all videos, for ``windows``, ``means`` and ``torch``.
+
+        The windows of a video start every ``stride_s`` seconds from 0 s on and are ``window_s`` seconds long. The last
+        one is the first that includes the video's last row, and may end later. Windows without rows, such as those in a
+        gap of a damaged video, are left out. whole: windows in which a row is missing are left out too. Raises
+        StoreError if a number of seconds is not above 0, or if the rows of a video are listed clips.
+        """
+        for name, seconds in (("window_s", window_s), ("stride_s", stride_s)):
+            if not isinstance(seconds, int | float | np.number) or not 0 < seconds < inf:
+                raise StoreError(f"{name} {seconds!s:.40} is not allowed: give seconds above 0")
+        videos: list[str] = []
+        starts_s: list[float] = []
+        for video in filter(self.length, self.blocks):
+            times = [block.t0_s + block.hop_s * np.arange(block.length) for block in self._blocks(video)]
+            k = np.arange(max(1, floor((times[-1][-1] + 1e-6 * self.hop_s - window_s) / stride_s) + 2))
+            bounds = np.stack([k * stride_s, k * stride_s + window_s]) - 1e-6 * self.hop_s
+            rows = np.diff(np.searchsorted(np.concatenate(times), bounds), axis=0)[0]
+            wanted = np.diff(np.ceil(bounds / self.hop_s), axis=0)[0] if whole else 1
+            kept = k[rows >= np.maximum(1, wanted)] * stride_s
+            videos += [video] * len(kept)
+            starts_s += kept.tolist()
+        return videos, starts_s, [start_s + window_s for start_s in starts_s]
+
     def torch(
         self, videos: Sequence[str], starts_s: Sequence[float], ends_s: Sequence[float], *, length: int
     ) -> "Windows":
         """Return a dataset for ``torch.utils.data.DataLoader`` whose items are single windows of ``windows``.
 
-        Raises StoreError as ``windows`` does. A window with more than ``length`` rows raises it only when it is read.
+        Its ``asked[i]`` is the (video, start_s, end_s) of item i, for labels. Raises StoreError as ``windows`` does. A
+        window with more than ``length`` rows raises it only when it is read.
         """
         from stepline.features.windows import Windows
 
-        return Windows(self, self._asked(videos, starts_s, ends_s, length), length)
+        return Windows(self._asked(videos, starts_s, ends_s, length), partial(self._gather, length=length))
 
     def _asked(
         self, videos: Sequence[str], starts_s: Sequence[float], ends_s: Sequence[float], length: int = 1
@@ -338,9 +376,10 @@ def _grouped(videos: Iterable[str], stores: Mapping[str, Store]) -> Iterator[tup
 def open_bank(name_or_folder: str | Path, dataset: str | None = None, *, root: str | Path = ".") -> Bank:
     """Open the features of a dataset.
 
-    name_or_folder: a folder ``features/<backbone>/<spec>``, or ``<backbone>/<spec>``, or ``<backbone>``. With
-    ``<backbone>`` alone, it opens the configured spec, which the workflow's last plan wrote to
-    ``features/<backbone>/current.json``, or else the only spec. If a folder has no ``spec.json``, only its name counts.
+    name_or_folder: a name as in the configuration: of a backbone (``histogram``, ``timm:vit_base_patch16_224``), a
+    backbone of your own, or imported features. It opens the configured spec, which the workflow's last plan wrote to
+    ``features/<backbone>/current.json``, or else the only spec with the dataset. ``<backbone>/<spec>``, or the folder
+    ``features/<backbone>/<spec>``, opens any spec; if a folder has no ``spec.json``, only its name counts.
     dataset: may be omitted if there is only one. root: the work folder, or the ``s3://BUCKET[/PREFIX]`` of its
     ``features.store``, which has no ``current.json``. Raises StoreError if there is no such bank, with a list of the
     existing ones, and as ``Bank.open`` does.
@@ -352,48 +391,66 @@ def open_bank(name_or_folder: str | Path, dataset: str | None = None, *, root: s
 
 def _local_stores(name_or_folder: str | Path, dataset: str | None, root: str | Path) -> list[Location]:
     folder = _spec_folder(name_or_folder, dataset, root)
-    shards = [path.parent.parent for path in folder.glob("*/[0-9]*/features/zarr.json")]
-    chosen = folder / dataset if dataset else _only(folder, sorted({shard.parent for shard in shards}), "dataset")
+    shards = _shards(folder)
+    datasets = {shard.parent.name for shard in shards}
+    chosen = folder / (dataset or _only(folder, datasets, "dataset"))
     listed = {*shard_file.read(Path(root, paths.shards(chosen.name))).values()}
     stores: list[Location] = sorted(
         shard for shard in shards if shard.parent == chosen and (not listed or shard.name in listed)
     )
+    if not stores and any(folder.glob(f"manifests/{chosen.name}.*.json")):
+        raise StoreError(
+            f"{chosen} has records, but no features: run `snakemake`, or for object storage give its root="
+        )
     if not stores:
-        raise StoreError(f"{chosen} holds no features")
+        raise _empty(chosen, datasets)
     return stores
 
 
 def _spec_folder(name_or_folder: str | Path, dataset: str | None, root: str | Path) -> Path:
-    """Return the folder of the named spec, of the configured spec, or of the only spec."""
-    places = Path(root, name_or_folder), Path(root, "features", name_or_folder)
-    found = spec_folders(name_or_folder, root=root)
+    """Return the folder of the named spec, of the configured spec, or of the only spec with the dataset."""
+    places, found = _places(name_or_folder, root), spec_folders(name_or_folder, root=root)
     if found and found[0] in places:
         return found[0]
-    backbone = found[0].parent if found else next((place for place in places if place.is_dir()), places[1])
-    noted = backbone / paths.current_specs("").name
+    current = paths.current_specs("").name
+    backbone = found[0].parent if found else next((place for place in places if (place / current).exists()), places[1])
+    noted = backbone / current
     known: dict[str, str] = read_json(noted) if noted.exists() else {}
     configured = {spec for name, spec in known.items() if dataset in (None, name)}
-    if len(configured) != 1:
-        return _only(backbone, found, "spec")
-    folder = backbone / configured.pop()
-    if folder not in found:
-        others = f", or name one of {', '.join(sorted(path.name for path in found))}" if found else ""
-        raise StoreError(f"{folder}, the configured spec, holds no features yet: run `snakemake`{others}")
-    return folder
+    if len(configured) == 1:
+        folder = backbone / configured.pop()
+        if folder not in found:
+            others = f", or name one of {', '.join(sorted(path.name for path in found))}" if found else ""
+            raise StoreError(f"{folder}, the configured spec, holds no features yet: run `snakemake`{others}")
+        return folder
+    if not found:
+        place = backbone.parent
+        records = [*place.glob("*/spec.json"), *place.glob("*/*/spec.json")]
+        raise _empty(backbone, {path.relative_to(place).parts[0] for path in records if _shards(path.parent)})
+    holding = [path.name for path in found if any(dataset in (None, shard.parent.name) for shard in _shards(path))]
+    return backbone / _only(backbone, holding or [path.name for path in found], "spec")
+
+
+def _shards(folder: Path) -> list[Path]:
+    """Return the shards of all datasets in the folder of a spec."""
+    return [path.parent.parent for path in folder.glob("*/[0-9]*/features/zarr.json")]
 
 
 def _remote_stores(name_or_folder: str | Path, dataset: str | None, root: str | Path) -> list[Location]:
-    root, parts = str(root), Path(str(name_or_folder).removeprefix("features/")).parts
-    for place, what in enumerate(("backbone", "spec", "dataset")):
-        if place == len(parts):
-            here = "/".join([root, *parts])
-            given = dataset if what == "dataset" else None
-            found = [Path(each) for each in objects.folders(here) if each != "manifests"]
-            parts += (given or _only(Path(here), found, what).name,)
-    shards = [each for each in objects.folders("/".join([root, *parts])) if each.isdecimal()]
+    parts: list[str] = []
+    for name, what in zip_longest(Path(_folder_name(name_or_folder)).parts, ("backbone", "spec", "dataset")):
+        here = "/".join([str(root), *parts])
+        found = [each for each in objects.folders(here) if each != "manifests"]
+        asked = dataset if what == "dataset" and dataset else name
+        if asked and asked not in found:
+            raise _empty(f"{here}/{asked}", found)
+        if what == "spec" and dataset:
+            found = [each for each in found if dataset in objects.folders(f"{here}/{each}")] or found
+        parts.append(asked or _only(here, found, what))
+    shards = [each for each in objects.folders("/".join([str(root), *parts])) if each.isdecimal()]
     if not shards:
-        raise StoreError(f"{'/'.join([root, *parts])} holds no features")
-    return [located(Path("features", *parts, shard), root) for shard in shards]
+        raise _empty("/".join([str(root), *parts]), ())
+    return [located(Path("features", *parts, shard), str(root)) for shard in shards]
 
 
 def open_named(footage: "Footage", name: str) -> Bank:
@@ -405,19 +462,42 @@ def open_named(footage: "Footage", name: str) -> Bank:
 
 def spec_folders(name_or_folder: str | Path, *, root: str | Path = ".") -> list[Path]:
     """Return the folders ``features/<backbone>/<spec>`` that match a name or a folder, see ``open_bank``."""
-    for folder in (Path(root, name_or_folder), Path(root, "features", name_or_folder)):
+    for folder in _places(name_or_folder, root):
         found = [folder] if (folder / "spec.json").exists() else [path.parent for path in folder.glob("*/spec.json")]
         if found:
             return found
     return []
 
 
-def _only(folder: Path, found: list[Path], what: str) -> Path:
+def _places(name_or_folder: str | Path, root: str | Path) -> tuple[Path, Path]:
+    """Return the two folders that a name or a folder may mean, see ``open_bank``."""
+    return Path(root, name_or_folder), Path(root, "features", _folder_name(name_or_folder))
+
+
+def _folder_name(name_or_folder: str | Path) -> str:
+    """Return the folder below ``features``; the folder of a model by name (``timm:...``) is its slug."""
+    name = str(name_or_folder).removeprefix("features/")
+    return slug(name) if ":" in name else name
+
+
+def _empty(folder: str | Path, existing: Iterable[str]) -> StoreError:
+    """Return the error for a folder without features; existing: the names of folders next to it that have some."""
+    place, _, name = str(folder).rpartition("/")
+    close = difflib.get_close_matches(name, names := sorted(existing), n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return StoreError(
+        f"{folder} holds no features of videos: {hint}{place or '.'} has {', '.join(names) or 'none'}; `snakemake` "
+        "computes the features that the configuration names"
+    )
+
+
+def _only(folder: str | Path, found: Collection[str], what: str) -> str:
+    """Return the only name."""
     if not found:
-        raise StoreError(f"{folder} holds no features")
+        raise _empty(folder, ())
     if len(found) > 1:
-        raise StoreError(f"{folder} has more than one {what}: name one of {', '.join(sorted(p.name for p in found))}")
-    return found[0]
+        raise StoreError(f"{folder} has more than one {what}: name one of {', '.join(sorted(found))}")
+    return next(iter(found))
 
 
 def _listed(name: str, given: Any) -> list[Any]:

@@ -1,7 +1,7 @@
 """Comparison of two banks of the same videos: cosine similarity over time, and the lag between them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import nan
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from stepline.errors import StoreError
 from stepline.features.bank import Bank
 from stepline.features.store import Rows
+from stepline.features.unit import unit
 
 SEARCHED_S = 5.0
 """The largest lag that is searched, in both directions, in seconds."""
@@ -22,20 +23,21 @@ NO_FRACTION = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Timed:
-    """Rows by video; row k is at the time k hop_s."""
+    """Rows by video; row k is at the time k hop_s, or is that of a listed clip, as in ``Bank.clips``."""
 
     name: str
     rows: Mapping[str, Rows]
     hop_s: float
+    clips: Mapping[str, Mapping[tuple[float, float], int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The similarity of two banks' rows of a video, at the times of the bank with the longer hop.
+    """The similarity of two banks' rows of a video, at the times of the bank with the longer hop or of common clips.
 
     mean, least, least_s: the mean cosine, the least cosine and its time; NaN if the banks have no time in common.
     lag_s: the second bank at t matches the first at t + lag_s, to a tenth of a hop; NaN if one of them does not change,
-    or has too few rows. mean_at_lag: the mean cosine after correction of the lag.
+    has too few rows, or has listed clips. mean_at_lag: the mean cosine after correction of the lag.
     """
 
     video: str
@@ -50,8 +52,11 @@ class Comparison:
 def compare(first: Timed, second: Timed) -> Iterator[Comparison]:
     """Compare two banks, video by video.
 
-    Raises StoreError if they have no video in common, or differ in D.
+    Raises StoreError if they have no video in common, differ in D, or if only one of them has listed clips.
     """
+    if bool(first.clips) != bool(second.clips):
+        listed, other = (first, second) if first.clips else (second, first)
+        raise StoreError(f"{listed.name} has rows of spans, {other.name} has rows at regular times: pool its rows too")
     common = sorted(video for video in first.rows if video in second.rows)
     if not common:
         raise StoreError(f"{first.name} and {second.name} have no video in common: see --prefix and --suffix")
@@ -62,10 +67,29 @@ def compare(first: Timed, second: Timed) -> Iterator[Comparison]:
         one, two = (np.asarray(bank.rows[video], np.float64) for bank in (first, second))
         if one.shape[1] != two.shape[1]:
             raise StoreError(f"{video}: {first.name} has {one.shape[1]} dimensions, {second.name} has {two.shape[1]}")
-        if first.hop_s >= second.hop_s:
+        if first.clips:
+            yield _compare_clips(video, (one, first.clips[video]), (two, second.clips[video]))
+        elif first.hop_s >= second.hop_s:
             yield _compare(video, (one, first.hop_s), (two, second.hop_s), -1)
         else:
             yield _compare(video, (two, second.hop_s), (one, first.hop_s), 1)
+
+
+def _compare_clips(
+    video: str, first: tuple[Rows, Mapping[tuple[float, float], int]], second: tuple[Rows, Mapping[Any, int]]
+) -> Comparison:
+    (one, clips), (two, others) = first, second
+    common = [clip for clip in clips if clip in others]
+    cosines = _cosines(one[[clips[clip] for clip in common]], two[[others[clip] for clip in common]])
+    return Comparison(
+        video=video,
+        n_rows=len(common),
+        mean=_mean(cosines),
+        least=float(cosines.min()) if common else nan,
+        least_s=common[cosines.argmin()][0] if common else nan,
+        lag_s=nan,
+        mean_at_lag=nan,
+    )
 
 
 def _compare(video: str, coarse: tuple[Rows, float], fine: tuple[Rows, float], sign: int) -> Comparison:
@@ -94,7 +118,7 @@ def _lag(coarse: tuple[Rows, float], fine: tuple[Rows, float]) -> float:
     equal ones, the lag nearest to 0. Then it refines the lag towards the better neighbour by interpolation.
     """
     (rows, hop_s), (fine_rows, fine_hop_s) = coarse, fine
-    rows, fine_rows = _unit(rows), _unit(fine_rows)
+    rows, fine_rows = unit(rows), unit(fine_rows)
     times_s = np.arange(len(rows)) * hop_s
     most = int(SEARCHED_S / fine_hop_s)
     found = np.full((2 * most + 3, len(rows)), nan)
@@ -126,12 +150,6 @@ def _fraction(rows: Rows, near: Rows, following: Rows) -> float:
     if step <= off or 0.5 + (off - off_following) / (2 * (step - off)) < NO_FRACTION:
         return 0.0
     return 0.5 + (off - off_following) / (2 * step)
-
-
-def _unit(rows: Rows) -> Rows:
-    """Return the rows scaled to length 1; rows of zeros stay."""
-    unit: Rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    return unit
 
 
 def _at(times_s: NDArray[Any], rows: Rows, hop_s: float) -> tuple[Rows, NDArray[np.bool_]]:

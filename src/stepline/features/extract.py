@@ -82,7 +82,8 @@ class _Filling:
 
     def run(self, present: Sequence[Record], limits: Limits) -> None:
         missing = [[n for n, cache in enumerate(self.caches) if not cache.has(record)] for record in present]
-        with decoders(limits, min(self.options["decoders"], sum(map(bool, missing)))) as processes:
+        n_decoders = min(self.options["decoders"], sum(map(bool, missing)))
+        with decoders(limits, n_decoders, self.works[0].spec.reader) as processes:
             self._load(sorted({n for numbers in missing for n in numbers}))
             can = [[n for n in numbers if n not in self.errors] for numbers in missing]
             self._fill([(record, numbers) for record, numbers in zip(present, can, strict=True) if numbers], processes)

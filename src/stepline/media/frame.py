@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
@@ -160,6 +160,7 @@ def rotation(picture: "av.VideoFrame") -> int:
     It follows the file's display matrix, rounded to right angles. The picture then stays in memory until Python's
     cyclic garbage collector runs, because it and PyAV's side data refer to each other.
     """
+    _read_unnamed_side_data()
     side: Any = picture.side_data.get("DISPLAYMATRIX")
     if side is None:
         return 0
@@ -169,3 +170,16 @@ def rotation(picture: "av.VideoFrame") -> int:
     else:
         mirrored, turn = (a > 0) != (d > 0), 0 if d > 0 else 180
     return int(turn + 360 * mirrored)
+
+
+@cache
+def _read_unnamed_side_data() -> None:
+    """Give types of side data that PyAV has no name for, such as EXIF, their number as a name; it refuses them."""
+    from av.sidedata.sidedata import Type
+
+    def missing(kind: type[Any], value: int) -> Any:
+        member = object.__new__(kind)
+        member._name_, member._value_ = str(value), value
+        return member
+
+    Type._missing_ = classmethod(missing)  # type: ignore[assignment]

@@ -15,6 +15,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Self
 
+from stepline.errors import SetupError
 from stepline.media.decode import MediaError
 
 PR_SET_PDEATHSIG = 1
@@ -45,11 +46,14 @@ class Decoder:
     video affects the next one.
     """
 
-    def __init__(self, limits: Limits) -> None:
-        """Keep the limits; the process starts with the first task."""
+    def __init__(self, limits: Limits, *, fork: bool = True) -> None:
+        """Keep the limits; the process starts with the first task.
+
+        fork: whether the first process may be a fork. A fork does not see later changes of ``LD_LIBRARY_PATH``.
+        """
         self.limits = limits
         self._process: BaseProcess | None = None
-        self._first = True
+        self._first = fork
 
     def __enter__(self) -> Self:
         """Return this decoder."""
@@ -63,8 +67,8 @@ class Decoder:
         """Yield the items of ``work(*arguments)``; arguments and items are pickled.
 
         duration_s: the video's length. The time in which the process waits for the caller to read items does not count.
-        Raises the MediaError, OSError or ModuleNotFoundError of ``work``, and MediaError if it raises another error,
-        exceeds the limits or crashes: errors of the decoder are attributed to the video.
+        Raises the MediaError, SetupError, OSError or ModuleNotFoundError of ``work``, and MediaError if it raises
+        another error, exceeds the limits or crashes: errors of the decoder are attributed to the video.
         """
         self.start()
         time_s = left_s = max(self.limits.least_s, self.limits.s_per_video_s * duration_s)
@@ -163,7 +167,7 @@ def _done(
             pipe.send(("item", item))
     except MemoryError:
         return MediaError(f"needs more than {memory_mb} MB: see media.limits")
-    except (MediaError, OSError, ModuleNotFoundError) as error:
+    except (MediaError, SetupError, OSError, ModuleNotFoundError) as error:
         return error
     except Exception as error:  # noqa: BLE001 - any error of a decoder is recorded for its video
         where = traceback.extract_tb(error.__traceback__)[-1]

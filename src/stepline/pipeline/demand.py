@@ -21,8 +21,13 @@ Clips = Mapping[str, Sequence[tuple[float, float]]]
 
 
 def configured_stages(config: Config, dataset: str) -> frozenset[str]:
-    """Return the configured stages of a user's data set, with ``shots`` if ``pictures`` is named; by default, all."""
-    named = config["datasets"].get(dataset, {}).get("stages", STAGES)
+    """Return the configured stages of a user's data set, with ``shots`` if ``pictures`` is named.
+
+    By default, all; of images, which have no sound, all except ``speech``.
+    """
+    declared = config["datasets"].get(dataset, {})
+    heard = declared.get("kind") != "images"
+    named = declared.get("stages", [stage for stage in STAGES if heard or stage != "speech"])
     return frozenset([*named, *(["shots"] if "pictures" in named else [])])
 
 

@@ -41,8 +41,9 @@ class Features:
         """A line that names backbones which can run, if none of the wanted ones can; otherwise ""."""
         if not self.configured or not all(map(self.missing, self.configured)):
             return ""
-        free = " or ".join(name for name in registry.FRAME_BACKBONES if name not in self.configured)
-        return f"No features: none of the configured backbones can run. Add {free}, which needs no download."
+        free = [name for name in registry.FRAME_BACKBONES if name not in self.configured and not self.missing(name)]
+        add = f" Add {' or '.join(free)}, which needs no download." if free else ""
+        return f"No features: none of the configured backbones can run.{add}"
 
     @cached_property
     def missing(self) -> Callable[[str], tuple[Need, ...]]:
@@ -96,7 +97,8 @@ class Features:
         own: str = self.config["backbones"].get(backbone, {}).get("env", "")
         if own:
             return os.path.abspath(os.path.expanduser(own))
-        return "vision" if self.networks else "media"
+        reader: str = self.config["media"]["reader"]
+        return reader if reader != "pyav" else "vision" if self.networks else "media"
 
     def params(self, folder: str, shard: str) -> str:
         """Return the cache key of a shard's features in ``features/<folder>``, in addition to their spec, as text."""

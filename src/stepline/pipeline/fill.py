@@ -7,6 +7,9 @@ from stepline.backbones import weights as backbones
 from stepline.errors import MissingError
 from stepline.needs import Need
 
+NOT_IN_ALL = ("decord", "torchcodec")
+"""Packages that only the extra of the same name installs."""
+
 
 def how_to_fill(need: Need) -> str:
     """Return the command that installs or downloads what is missing; "" if there is none."""
@@ -17,7 +20,7 @@ def how_to_fill(need: Need) -> str:
         "videos": f"stepline fetch {need.what}/videos",
         "key": f"export {need.what}=...",
         "java": "apt install default-jre-headless",
-        "package": "pip install -c constraints.txt -e '.[all]'",
+        "package": f"pip install -c constraints.txt -e '.[{need.what if need.what in NOT_IN_ALL else 'all'}]'",
     }
     return commands.get(need.kind, "")
 

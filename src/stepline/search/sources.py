@@ -12,9 +12,12 @@ from stepline import paths
 from stepline.backbones.registry import FAMILIES, files_of, own_file, similarity, tower_of
 from stepline.backbones.sentence import MODELS, model_files
 from stepline.errors import ConfigError, MissingError
-from stepline.features.bank import Bank
+from stepline.features.bank import Bank, open_bank
+from stepline.features.pool import check_current
+from stepline.features.specs import noted
 from stepline.features.text import TextEncoder
 from stepline.invocation import current
+from stepline.io import read_json
 from stepline.paths import Location
 from stepline.pipeline import Pipeline
 from stepline.search import words
@@ -95,17 +98,27 @@ def stores(pipeline: Pipeline, name: str) -> list[Location]:
 
 
 def _seen(pipeline: Pipeline, name: str, needs_text: bool, exact: bool) -> Source:
-    if tower(pipeline, name) is None and needs_text:
+    backbone, pooled = of_backbone(pipeline, name)
+    if needs_text and tower(pipeline, backbone) is None:
+        spec = pipeline.features.spec_of(backbone)
+        if isinstance(spec, ClipSpec) and spec.crops > 1:
+            raise ConfigError(
+                f"backbone {name} keeps the vectors of {spec.crops} crops, which cannot be compared with a text: use "
+                f"`--like VIDEO@TIME`, or set features.crops.{backbone} to {'five' if spec.crops == 5 else 'ten'}"
+            )
         raise ConfigError(
             f"backbone {name} has no text tower: use `--like VIDEO@TIME`, which needs none, choose a network with a "
             f"text tower (docs/search.md), or search transcripts with one of {', '.join([*MODELS, words.NAME])}"
         )
-    bank = bank_of(pipeline, name)
-    corpus, note = (frames(bank, pipeline, name), "") if exact else _indexed(bank, pipeline, name)
+    bank = bank_of(pipeline, backbone)
+    if pooled:
+        bank = _pooled(pipeline, pooled, bank)
+    corpus, note = (frames(bank, pipeline, backbone), "") if exact or pooled else _indexed(bank, pipeline, name)
     if not isinstance(corpus, IndexedCorpus):
         bank.fetch()
     corpus.prepare()
-    return Source(name, f"frames, by {name}", encoder_of(pipeline, name) if needs_text else None, corpus, note=note)
+    encoder = encoder_of(pipeline, backbone) if needs_text else None
+    return Source(name, f"frames, by {name}", encoder, corpus, note=note)
 
 
 def bank_of(pipeline: Pipeline, name: str) -> Bank:
@@ -162,6 +175,24 @@ def _indexed(bank: Bank, pipeline: Pipeline, name: str) -> tuple[Corpus, str]:
     if reason := index.refusal(identity(bank)):
         return corpus, f"the index {folder} is not used: {reason}; {command} builds it again"
     return IndexedCorpus(**shallow(corpus), index=index, check=bank.fetch), ""
+
+
+def of_backbone(pipeline: Pipeline, name: str) -> tuple[str, Path | None]:
+    """Return the backbone of features, and the folder of their spec if they were pooled (see ``features.pool``)."""
+    pooled = noted(name).get(pipeline.name)
+    folder = Path("features", name, pooled) if pooled else Path()
+    record = read_json(folder / "spec.json") if pooled else {}
+    if "source" not in record:
+        return name, None
+    return pipeline.features.backbone_of(record["source"].partition("/")[0]), folder
+
+
+def _pooled(pipeline: Pipeline, folder: Path, bank: Bank) -> Bank:
+    """Return the pooled rows with the spec in ``folder``; raise StoreError if those of ``bank`` changed afterwards."""
+    at = pipeline.config["features"]["store"] or "."
+    pooled = open_bank("/".join(folder.parts[-2:]), pipeline.name, root=at)
+    check_current(pooled, bank, pipeline.name)
+    return pooled
 
 
 def _spans(bank: Bank, video: str) -> Floats:

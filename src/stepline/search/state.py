@@ -12,7 +12,7 @@ from stepline.pipeline import Pipeline
 from stepline.remembered import seen
 from stepline.search import words
 from stepline.search.joint import joint_file
-from stepline.search.sources import index_folder, sentence_encoder, stores, tower
+from stepline.search.sources import index_folder, of_backbone, sentence_encoder, stores, tower
 from stepline.search.transcripts import transcript_folders
 from stepline.spec import digest
 
@@ -37,12 +37,15 @@ def _places(pipeline: Pipeline, backbone: str | None) -> Iterator[Path]:
     for name in MODELS:
         yield from ((model_files(name) or {}) if name in encoders else {}).values()
     for name in [backbone] if backbone else pipeline.features.computed:
-        if name not in (*MODELS, words.NAME) and (text := tower(pipeline, name)):
+        if name in (*MODELS, words.NAME):
+            continue
+        name, pooled = of_backbone(pipeline, name)
+        if text := tower(pipeline, name):
             yield from pipeline.features.manifests(name)
             yield from (store for store in stores(pipeline, name) if isinstance(store, Path))
             yield index_folder(pipeline, name)
             yield from (file for each in text.weights for file in (locate(each) or {}).values())
-            yield from filter(None, [own_file(name, pipeline.config), joint_file(name)])
+            yield from filter(None, [own_file(name, pipeline.config), joint_file(name), pooled])
 
 
 def _below(place: Path) -> Iterator[str]:

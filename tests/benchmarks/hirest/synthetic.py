@@ -17,7 +17,7 @@ import srt
 from numpy.typing import NDArray
 
 from stepline.datasets.hirest import ASR, CATEGORIES, DISTRACTORS, LABELS, RELEASES, SPLIT_FILES, STEPS
-from stepline.features.exchange import Folder, import_folder
+from stepline.features.importing import Folder, import_folder
 from stepline.io import sha256_file, write_json
 
 DIMENSION = 32

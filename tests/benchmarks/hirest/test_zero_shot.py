@@ -16,7 +16,7 @@ from stepline.benchmarks.hirest.methods.zero_shot import MomentRetrieval, VideoR
 from stepline.datasets import hirest
 from stepline.datasets.hirest import Pair
 from stepline.errors import ConfigError
-from stepline.features.exchange import Folder, import_folder
+from stepline.features.importing import Folder, import_folder
 from tests.benchmarks.hirest.conftest import inputs, predicted
 from tests.benchmarks.hirest.synthetic import DIMENSION, QUERIES, recordings, vector
 

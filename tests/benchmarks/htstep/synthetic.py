@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from stepline.datasets.htstep import ANNOTATIONS, CANDIDATES, NARRATIONS, RELEASES
 from stepline.datasets.htstep_files import TAXONOMY, VIDEOS
-from stepline.features.exchange import Folder, import_folder
+from stepline.features.importing import Folder, import_folder
 from stepline.io import sha256_file, write_json
 
 DIMENSION = 32

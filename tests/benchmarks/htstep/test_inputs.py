@@ -11,7 +11,7 @@ from stepline.availability import write_manifest
 from stepline.benchmark import Job
 from stepline.benchmarks.htstep.inputs import HtstepInputs
 from stepline.errors import ConfigError, StoreError
-from stepline.features.exchange import Folder, import_folder
+from stepline.features.importing import Folder, import_folder
 from stepline.needs import Need
 from tests.benchmarks.htstep.conftest import inputs, plan
 from tests.benchmarks.htstep.synthetic import SILENT, crosstask_videos, videos, write_banks, write_releases

@@ -5,7 +5,7 @@ import pytest
 
 from stepline.benchmarks.htstep.score import values
 from stepline.errors import ConfigError
-from stepline.features.exchange import Folder, import_folder
+from stepline.features.importing import Folder, import_folder
 from tests.benchmarks.htstep.conftest import inputs, predicted
 from tests.benchmarks.htstep.synthetic import videos
 

@@ -22,7 +22,7 @@ from stepline.datasets.oepp import (
     TOTAL_POOL,
     Part,
 )
-from stepline.features.exchange import Folder, import_folder
+from stepline.features.importing import Folder, import_folder
 from stepline.io import sha256_file, write_json
 
 DIMENSION = 8

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stepline.datasets.pss import RELEASES, SPLIT_FILES, VOCABULARIES
-from stepline.features.exchange import Folder, import_folder
+from stepline.features.importing import Folder, import_folder
 from stepline.io import sha256_file, write_json
 
 VERBS, THINGS = ("cut", "fry", "mix", "serve"), ("the onion", "the rice", "an egg")

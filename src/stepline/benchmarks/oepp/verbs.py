@@ -79,7 +79,7 @@ def _list(_: argparse.Namespace) -> None:
 
 def _import(parsed: argparse.Namespace) -> None:
     from stepline.datasets import oepp
-    from stepline.features.exchange import Folder, import_folder
+    from stepline.features.importing import Folder, import_folder
 
     videos = [video for part in oepp.PARTS for video in oepp.load("split1", part)]
     folder = Folder(parsed.folder, ids={name: video.id for video in videos for name in oepp.file_names(video)})

@@ -1,4 +1,4 @@
-"""Import of features from other code's file formats into a bank, and export from a bank to them."""
+"""Import of features from other code's files into a bank."""
 
 import hashlib
 import pickle
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
@@ -20,15 +20,11 @@ from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
 from stepline.backbones.sentence import MODELS
 from stepline.errors import ConfigError, ReleaseError, StoreError
 from stepline.features import store
-from stepline.features.bank import AbsentError, Bank
+from stepline.features.bank import AbsentError
 from stepline.features.store import Rows
-from stepline.io import atomic_path, sha256_file, write_json
+from stepline.io import sha256_file, write_json
 from stepline.spec import Spec
 
-Form = Literal["npy", "dict", "hdf5", "pt"]
-"""npy: a file per video with its (T, D) array. dict: a dictionary in such a file. hdf5: one file with a dataset per
-video. pt: a file per video with its tensor."""
-FORMS = get_args(Form)
 SHARD = "000"
 """The only shard of an imported bank."""
 KEY = "frames_features"
@@ -169,37 +165,6 @@ def check_hop(hop_s: float) -> None:
     """Raise ConfigError if ``hop_s`` is not a finite number of seconds above 0."""
     if not 0 < hop_s < inf:
         raise ConfigError(f"{hop_s:g} s from row to row is not allowed: give a finite number above 0")
-
-
-def export(bank: Bank, out: Path, form: Form, *, prefix: str = "", suffix: str = "") -> None:
-    """Write each video's rows to the folder ``out``, as ``<prefix><video><suffix>``; HDF5 to ``features.h5`` in it.
-
-    Before anything is written, raises StoreError if a video does not have one row per hop from 0 s on, and ConfigError
-    if such a name is not a plain file name.
-    """
-    bank.check_whole()
-    bank.fetch()
-    names = {video: f"{prefix}{video}{suffix}" for video in bank}
-    for name in names.values():
-        if re.search(r"^\.\.|[/\\\x00-\x1f]", name):
-            raise ConfigError(f"{name!r} is not a plain file name: give another --prefix or --suffix")
-    if form == "hdf5":
-        import h5py
-
-        with atomic_path(out / "features.h5") as part, h5py.File(part, "w", locking=False) as file:
-            for video, rows in bank.items():
-                file.create_dataset(names[video], data=rows)
-        return
-    for video, rows in bank.items():
-        with atomic_path(out / f"{names[video]}.{'pt' if form == 'pt' else 'npy'}") as part:
-            if form == "pt":
-                import torch
-
-                torch.save(torch.from_numpy(np.array(rows)), part)
-            elif form == "dict":
-                np.save(part, np.array({KEY: np.array(rows), "name": video}, object))
-            else:
-                np.save(part, rows)
 
 
 def _found(path: Path, key: str) -> Iterator[tuple[Path, str, Callable[[], Any]]]:
