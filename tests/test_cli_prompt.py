@@ -235,7 +235,7 @@ def test_what_cannot_be_searched_at_the_start_ends_it_with_one_line(
 
 def test_two_at_once_give_the_same_answers() -> None:
     parsed = Namespace(
-        configfile=None, dataset="mine", backbone=None, top=10, window=10.0, video=[], like=None, cut=None
+        configfile=None, dataset="mine", backbone=None, top=10, window=10.0, video=[], like=None, cut=None, exact=False
     )
     with Loaded(parsed) as one, Loaded(parsed) as other, ThreadPoolExecutor() as pool:
         answers = pool.map(lambda loaded: [loaded.ask(text) for text in ("red", "blue", "red")], (one, other))

@@ -57,6 +57,7 @@ def found(*matches: Match, **more: object) -> Found:
         "unseen": (),
         "unsaid": (),
         "moments_by": "half of the sentences",
+        "compared": "all 100 sentences were compared",
         "top": 10,
         "window_s": 10.0,
         "spread": Spread(rows=100, best=0.5, usual=0.1, expected=0.3),
@@ -428,6 +429,7 @@ def test_the_terminal_has_videos_with_moment_and_steps_and_a_table_of_matches() 
     assert list(lines(found(*matches, videos=videos))) == [
         "speech, by minilm on the pocketsphinx transcripts; cosine; 2 of 3 videos",
         "moment: half of the sentences",
+        "matches: all 100 sentences were compared",
         "",
         "rank  video         score",
         "   1  a             0.457  moment 59:50–1:01:00, steps: from the transcript",

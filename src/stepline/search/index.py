@@ -14,8 +14,6 @@ from stepline.models.moments import Floats, Rows
 
 FAISS, ARRAYS, RECORD = "index.faiss", "arrays.npz", "record.json"
 """The files in the folder of an index: for faiss; means of videos and sampled rows; the record."""
-LOOK = 256
-"""Number of candidates per requested result, whose exact scores are computed."""
 LEAST_RECALL = 0.95
 """A search does not use an index whose recall@10 is lower."""
 ROWS, TEXTS = "rows", "texts"
@@ -28,13 +26,15 @@ class Recall:
     """The recall of an index for one kind of query, measured when it was built.
 
     queries: their number and description. at_10, at_100: the mean part of the 10 (100) most similar rows that are among
-    the 2,560 (25,600) candidates. lists: the number of lists that are searched for candidates.
+    the candidates. lists: the number of lists that are searched for candidates. look: the number of candidates per
+    result, whose exact scores are computed.
     """
 
     queries: str
     at_10: float
     at_100: float
     lists: int
+    look: int
 
     def __str__(self) -> str:
         return f"recall@10 {self.at_10:.3f}, measured with {self.queries}"

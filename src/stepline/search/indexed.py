@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stepline.search.corpus import Corpus, Floats, Places, scores
-from stepline.search.index import LEAST_RECALL, LOOK, Index
+from stepline.search.index import LEAST_RECALL, Index
 
 WIDER = (1, 4, 16)
 """The factors by which more candidates are requested if there are too few matches among them."""
@@ -66,7 +66,7 @@ class IndexedCorpus(Corpus):
         better than a candidate, it takes the candidate's place.
         """
         for wider in WIDER:
-            count = wider * LOOK * top
+            count = wider * self.index.recalls[kind].look * top
             if count < len(self.spans_s):
                 found = self._peaks(self.index.candidates(query, count, kind), query, top, window_s)
                 if len(found) == top:

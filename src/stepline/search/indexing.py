@@ -17,7 +17,7 @@ from stepline.models.moments import pooled, uniform_rows
 from stepline.pipeline import Pipeline
 from stepline.progress import Progress
 from stepline.search.corpus import AT_ONCE, SMALL, Corpus, Floats, Places
-from stepline.search.index import ARRAYS, FAISS, INSTALL, LOOK, RECORD, ROWS, TEXTS, Index, Recall
+from stepline.search.index import ARRAYS, FAISS, INSTALL, RECORD, ROWS, TEXTS, Index, Recall
 from stepline.search.searcher import encoded
 from stepline.search.sources import bank_of, encoder_of, frames, identity, index_folder
 
@@ -32,15 +32,15 @@ FEW = 20
 QUERIES, HELD = 200, 100
 """Number of rows with which recall is measured, and of their videos."""
 AIM = 0.98
-"""The recall@10 up to which more lists are searched."""
+"""The recall@10 up to which more lists and more candidates are tried."""
 TRAINED, ROUNDS = 64, 10
 """Number of training rows per list, and the rounds of k-means."""
 SAMPLED = 10_000
 """Number of stored rows, with which the usual scores of a query are estimated."""
 BLOCK = 1 << 24
 """Number of values per block: 64 MiB in single precision."""
-FIRST_LISTS = 4
-"""The number of lists that are searched at first."""
+FIRST_LISTS, FIRST_LOOK, LAST_LOOK = 4, 64, 2048
+"""The number of lists that are searched at least, and of candidates per result at least and at most."""
 SEED, THREADS = 0, 2
 """Fixed, as the bytes of an index depend on both."""
 
@@ -109,7 +109,7 @@ def write(folder: Path, corpus: Corpus, bank: Bank, texts: Singles) -> None:
         for kind, each in queries.items():
             best[kind].finalize()
             among = f"{len(each[1::2])} {'rows of other videos' if kind == ROWS else 'short texts'}"
-            recalls[kind] = _recall(index, each, best[kind].I, among)
+            recalls[kind] = measured(index, each, best[kind].I, among)
         for numbers, rows in _blocks(corpus, bank, held, means):
             index.add_with_ids(rows, numbers)
             shown.add(len(rows))
@@ -130,23 +130,33 @@ def write(folder: Path, corpus: Corpus, bank: Bank, texts: Singles) -> None:
     write_sealed(folder / RECORD, record)
 
 
-def _recall(index: Any, queries: Singles, exact: Places, among: str) -> Recall:
-    """Return the recall with as many lists as half of the queries need for ``AIM``, measured with the other half."""
+def measured(index: Any, queries: Singles, exact: Places, among: str) -> Recall:
+    """Return the recall with as many lists and candidates as half of the queries need for ``AIM``.
+
+    It is measured with the other half. exact: (n, 100), the numbers of the rows that are most similar to the queries.
+    """
     import faiss
 
-    lists, most = FIRST_LISTS, faiss.extract_index_ivf(index).nlist
-    while _found(index, lists, queries[::2], exact[::2], 10) < AIM and lists < most:
-        lists *= 2
-    at = [_found(index, lists, queries[1::2], exact[1::2], k) for k in (10, 100)]
-    return Recall(queries=among, at_10=at[0], at_100=at[1], lists=lists)
+    all_lists = faiss.extract_index_ivf(index).nlist
+    lists, look = FIRST_LISTS, FIRST_LOOK
+    while (found := _found(index, lists, look, queries[::2], exact[::2], 10)) < AIM:
+        wider = [
+            each for each in ((2 * lists, look), (lists, 2 * look)) if each[0] <= all_lists and each[1] <= LAST_LOOK
+        ]
+        gains = [_found(index, *each, queries[::2], exact[::2], 10) - found for each in wider]
+        if not wider:
+            break
+        lists, look = wider[int(np.argmax(gains))]
+    at = [_found(index, lists, look, queries[1::2], exact[1::2], k) for k in (10, 100)]
+    return Recall(queries=among, at_10=at[0], at_100=at[1], lists=lists, look=look)
 
 
-def _found(index: Any, lists: int, queries: Singles, exact: Places, k: int) -> float:
+def _found(index: Any, lists: int, look: int, queries: Singles, exact: Places, k: int) -> float:
     """Return the mean part of the ``k`` best rows of each query that are among its candidates."""
     import faiss
 
     faiss.extract_index_ivf(index).nprobe = lists
-    candidates = index.search(queries, LOOK * k)[1]
+    candidates = index.search(queries, look * k)[1]
     found = [np.isin(best[:k], near).mean() for best, near in zip(exact, candidates, strict=True)]
     return round(float(np.mean(found)), 4)
 
