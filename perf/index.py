@@ -1,6 +1,7 @@
 """A question to ten million moments, compared with all rows and by an index, with the index's recall.
 
-The lower bound reads all rows once and multiplies them by a vector with numpy, in single precision. It needs 12 GB.
+The lower bound reads the bytes of all rows once, with one thread, as the exact comparison does. It needs 12 GB on the
+disk and in memory. The printed memory includes mapped files, each mapping of which counts.
 """
 
 import argparse
@@ -86,10 +87,9 @@ def timed(what: str, call: Callable[[], object]) -> object:
     return result
 
 
-def bound(parts: list[NDArray[np.floating]], query: NDArray[np.float32]) -> float:
-    """Return the best score by numpy."""
-    blocks = (part[first : first + 4096] for part in parts for first in range(0, len(part), 4096))
-    return float(max((block.astype(np.float32) @ query).max() for block in blocks))
+def bound(parts: list[NDArray[np.floating]]) -> int:
+    """Return the sum of all bytes, eight at once."""
+    return sum(int(part.view(np.uint64).sum()) for part in parts)
 
 
 def questions(searcher: Searcher, repeats: int) -> list[list[tuple[str, float]]]:
@@ -125,10 +125,9 @@ def main() -> None:
     exactly = timed("loading, exact", lambda: Searcher.open(made, exact=True))
     assert isinstance(exactly, Searcher)
     all_rows = questions(exactly, 5)
-    query = np.float32(np.ones(512))
     parts = [*exactly.source.corpus.parts]
     for _ in range(3):
-        timed("the lower bound: numpy, all rows", lambda: bound(parts, query))
+        timed("the lower bound: reading all rows", lambda: bound(parts))
     shared = [len({*few} & {*every}) / len(every) for few, every in zip(near, all_rows, strict=False)]
     print(f"matches that both find, of 10: {[round(10 * each) for each in shared]}")
 
