@@ -18,7 +18,7 @@ LEAST_RECALL = 0.95
 """A search does not use an index whose recall@10 is lower."""
 ROWS, TEXTS = "rows", "texts"
 """The kinds of queries: rows of videos, and texts."""
-INSTALL = 'pip install "stepline[index]"'
+INSTALL = "pip install -c constraints.txt -e '.[index]'"
 
 
 @dataclass(frozen=True, kw_only=True)
