@@ -25,14 +25,13 @@ from stepline.config import Config, load
 from stepline.devices import visible
 from stepline.errors import SteplineError
 from stepline.mirror import mirror_root
-from stepline.needs import Need
+from stepline.needs import Need, how_to_install
 from stepline.pipeline import Pipeline, how_to_fill
 from stepline.plans import configured, has_tables, pipeline, plan
 
 State = Literal["ok", "absent", "missing", "broken"]
 CODECS = ("h264", "hevc", "av1", "vp9", "vp8", "mpeg4", "mpeg2video", "wmv3", "aac", "mp3", "opus", "vorbis")
 """The FFmpeg decoders that most videos need."""
-INSTALL = "pip install -c constraints.txt -e '.[{extra}]'"
 NOT_FOR_RUNS = ("all", "dev", "docs", "test")
 """Extras of the package that are for development, and the extra that includes all others."""
 PROGRAMS = (
@@ -118,12 +117,12 @@ def _packages() -> Iterator[Check]:
             there.append(f"{name} {version}{f' (constraints.txt: {other})' if differs else ''}")
         state: State = "ok" if not gone else "absent" if extra else "broken"
         text = "; ".join(filter(None, (f"not installed: {', '.join(gone)}" if gone else "", ", ".join(there))))
-        yield Check("packages", extra or "stepline", state, text, INSTALL.format(extra=extra or "all") if gone else "")
+        yield Check("packages", extra or "stepline", state, text, how_to_install(extra or "all") if gone else "")
 
 
 def _media() -> Iterator[Check]:
     if find_spec("av") is None:
-        yield Check("video", "FFmpeg", "absent", "PyAV includes its libraries", INSTALL.format(extra="media"))
+        yield Check("video", "FFmpeg", "absent", "PyAV includes its libraries", how_to_install("media"))
         return
     import av
 

@@ -52,6 +52,11 @@ class Need:
         return cls(kind, what, value)  # type: ignore[arg-type]
 
 
+def how_to_install(extra: str = "all") -> str:
+    """Return the command that installs an extra of the package in a checkout."""
+    return f"pip install -c constraints.txt -e '.[{extra}]'"
+
+
 def absent(*needs: Need) -> tuple[Need, ...]:
     """Return the needs of Java and packages that are not installed; none if jobs have their own environments."""
     if os.environ.get("STEPLINE_CONDA"):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from stepline.asr import weights as recognisers
 from stepline.backbones import weights as backbones
 from stepline.errors import MissingError
-from stepline.needs import Need
+from stepline.needs import Need, how_to_install
 
 NOT_IN_ALL = ("decord", "torchcodec")
 """Packages that only the extra of the same name installs."""
@@ -20,7 +20,7 @@ def how_to_fill(need: Need) -> str:
         "videos": f"stepline fetch {need.what}/videos",
         "key": f"export {need.what}=...",
         "java": "apt install default-jre-headless",
-        "package": f"pip install -c constraints.txt -e '.[{need.what if need.what in NOT_IN_ALL else 'all'}]'",
+        "package": how_to_install(need.what if need.what in NOT_IN_ALL else "all"),
     }
     return commands.get(need.kind, "")
 

@@ -11,6 +11,7 @@ import numpy as np
 from stepline.errors import StoreError
 from stepline.io import read_arrays, read_json, sha256_file
 from stepline.models.moments import Floats, Rows
+from stepline.needs import how_to_install
 
 FAISS, ARRAYS, RECORD = "index.faiss", "arrays.npz", "record.json"
 """The files in the folder of an index: for faiss; means of videos and sampled rows; the record."""
@@ -18,7 +19,6 @@ LEAST_RECALL = 0.95
 """A search does not use an index whose recall@10 is lower."""
 ROWS, TEXTS = "rows", "texts"
 """The kinds of queries: rows of videos, and texts."""
-INSTALL = "pip install -c constraints.txt -e '.[index]'"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Index:
         """Return why the index cannot be used for a bank with this digest, "" if it can."""
         if self.record["bank"] != bank:
             return "the features have changed since it was built"
-        return "" if find_spec("faiss") else f"the package faiss is not installed: {INSTALL}"
+        return "" if find_spec("faiss") else f"the package faiss is not installed: {how_to_install('index')}"
 
     def candidates(self, query: Floats, count: int, kind: str) -> Rows:
         """Return the numbers of up to ``count`` rows that are probably the most similar to a (D,) vector."""

@@ -14,10 +14,11 @@ from stepline.errors import ConfigError, MissingError
 from stepline.features.bank import Bank
 from stepline.io import atomic_dir, sha256_file, write_arrays, write_sealed
 from stepline.models.moments import pooled, uniform_rows
+from stepline.needs import how_to_install
 from stepline.pipeline import Pipeline
 from stepline.progress import Progress
 from stepline.search.corpus import AT_ONCE, SMALL, Corpus, Floats, Places
-from stepline.search.index import ARRAYS, FAISS, INSTALL, RECORD, ROWS, TEXTS, Index, Recall
+from stepline.search.index import ARRAYS, FAISS, RECORD, ROWS, TEXTS, Index, Recall
 from stepline.search.searcher import encoded
 from stepline.search.sources import bank_of, encoder_of, frames, identity, index_folder
 
@@ -54,7 +55,7 @@ def build(pipeline: Pipeline, name: str) -> Index:
     try:
         import faiss  # noqa: F401
     except ModuleNotFoundError:
-        raise MissingError(f"an index needs the package faiss: {INSTALL}") from None
+        raise MissingError(f"an index needs the package faiss: {how_to_install('index')}") from None
     if store := pipeline.config["features"]["store"]:
         raise ConfigError(f"features on {store} cannot have an index, as it reads single rows: copy them to the disk")
     bank, folder = bank_of(pipeline, name), index_folder(pipeline, name)

@@ -9,6 +9,7 @@ from stepline.errors import MissingError
 from stepline.features.export.job import Export
 from stepline.features.store import AT_ONCE
 from stepline.io import atomic_dir, canonical_json
+from stepline.needs import how_to_install
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,9 +25,7 @@ def write(job: Export) -> None:
     try:
         import lance
     except ModuleNotFoundError:
-        raise MissingError(
-            "`--form lance` needs the package pylance: pip install -c constraints.txt -e '.[lance]'"
-        ) from None
+        raise MissingError(f"`--form lance` needs the package pylance: {how_to_install('lance')}") from None
     import pyarrow as pa
 
     vector = pa.list_(pa.from_numpy_dtype(np.dtype(job.bank.spec["dtype"])), job.bank.dimension)
