@@ -66,8 +66,8 @@ def transcribe(
     """Write ``folder/<video>.parquet`` of every present video with audio in ``media_folder/<video>/audio.wav``.
 
     engine: a key of ``ENGINES``. options: its part of the configuration's ``asr``, and ``language`` unless it is
-    English: a code, or ``auto``. With ``auto``, the first chunk whose language the engine detects determines that of all
-    later chunks, and the video's record names it. on: the configuration's ``features``, with the device of
+    English: a code, or ``auto``. With ``auto``, the first chunk whose language the engine detects determines that of
+    all later chunks, and the video's record names it. on: the configuration's ``features``, with the device of
     networks. Times are in seconds from the start of the video. A video without readable audio has a record with this
     reason; a video without speech has an empty transcript. A transcript of the
     same audio by the same recogniser is kept. The transcript of a video that no longer has audio is removed. A video
