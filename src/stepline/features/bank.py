@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from stepline.errors import StoreError
 from stepline.features import store
 from stepline.features.filled import filled
-from stepline.features.store import Block, Damaged, Recorded, Rows, Store, check_spec
+from stepline.features.store import Block, Damaged, Recorded, Store, check_spec
+from stepline.features.zarr_file import Rows
 from stepline.media.timeline import described
 from stepline.paths import Location
 from stepline.spec import Spec

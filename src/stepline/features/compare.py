@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from stepline.errors import StoreError
 from stepline.features.bank import Bank
-from stepline.features.store import Rows
 from stepline.features.unit import unit
+from stepline.features.zarr_file import Rows
 
 SEARCHED_S = 5.0
 """The largest lag that is searched, in both directions, in seconds."""

@@ -6,7 +6,8 @@ from math import ceil, inf
 
 import numpy as np
 
-from stepline.features.store import Block, Rows
+from stepline.features.store import Block
+from stepline.features.zarr_file import Rows
 from stepline.media.spans import Spans
 
 

@@ -21,7 +21,7 @@ from stepline.backbones.sentence import MODELS
 from stepline.errors import ConfigError, ReleaseError, StoreError
 from stepline.features import store
 from stepline.features.bank import AbsentError
-from stepline.features.store import Rows
+from stepline.features.zarr_file import Rows
 from stepline.io import sha256_file, write_json
 from stepline.spec import Spec
 

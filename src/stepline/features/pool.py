@@ -16,8 +16,9 @@ from stepline.backbones.registry import DOT
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
-from stepline.features.store import Clips, Damaged, Rows
+from stepline.features.store import Clips, Damaged
 from stepline.features.unit import unit
+from stepline.features.zarr_file import Rows
 from stepline.io import canonical_json, read_json, write_json
 from stepline.media.timeline import described
 from stepline.paths import Location

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepline.aside import folder_beside
 from stepline.errors import StoreError
 from stepline.features import objects
 from stepline.features.objects import ARRAY, CLIPS, INDEX, METADATA, ObjectError
 from stepline.features.partial import PartialCopy
+from stepline.features.zarr_file import CHUNK, Rows, close_shard, is_plain, read_array, shard_bytes
 from stepline.io import atomic_dir, canonical_json, read_json, sha256_file, write_table
 from stepline.media.spans import Spans
 from stepline.media.timeline import Gap
@@ -35,13 +35,9 @@ from stepline.spec import Spec
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Rows = NDArray[Any]
-"""(rows, D), float16 or float32."""
 Clips = Sequence[tuple[float, float]]
 """[start_s, end_s) of listed clips."""
 
-CHUNK = 256
-"""Rows per chunk: a reader that cannot map the file must load this many for one row."""
 AT_ONCE = 16 * CHUNK
 """Rows of a video that are checked and written together."""
 ALLOWED_ERROR = 5e-4
@@ -230,7 +226,7 @@ def _write(
                     )
             n_rows = sum(block.length for block in blocks)
             n_chunks = max(1, -(-n_rows // CHUNK))
-            _close_shard(file, n_rows, n_chunks)
+            close_shard(file, n_rows, n_chunks)
         if not n_rows:
             shutil.rmtree(staged / "features/c")
         columns: int = dimension or getattr(spec, "dimension", 1)
@@ -271,29 +267,6 @@ def _append(file: BinaryIO, rows: Rows, spec: Spec, video: str) -> str:
         sha256.update(stored.data)
         file.write(stored.data)
     return sha256.hexdigest()
-
-
-def _close_shard(file: BinaryIO, n_rows: int, n_chunks: int) -> None:
-    """Fill the last chunk with zeros and write the index after it, as Zarr's sharding codec does."""
-    chunk_bytes = file.tell() // max(1, n_rows) * CHUNK
-    file.write(bytes(n_chunks * chunk_bytes - file.tell()))
-    index = _shard_index(n_chunks, chunk_bytes).tobytes()
-    file.write(index + _crc32c(index).to_bytes(4, "little"))
-
-
-def _shard_index(n_chunks: int, chunk_bytes: int) -> NDArray[np.uint64]:
-    """Return the (n_chunks, 2) offset and length in bytes of each of the contiguous chunks."""
-    return np.stack([np.arange(n_chunks) * chunk_bytes, np.full(n_chunks, chunk_bytes)], 1).astype("<u8")
-
-
-def _crc32c(content: bytes) -> int:
-    """Return the CRC-32C (Castagnoli) of the bytes."""
-    remainder = 0xFFFFFFFF
-    for byte in content:
-        remainder ^= byte
-        for _ in range(8):
-            remainder = remainder >> 1 ^ 0x82F63B78 * (remainder & 1)
-    return remainder ^ 0xFFFFFFFF
 
 
 def _clip_lines(blocks: list[Block], clips: Mapping[str, Clips]) -> Iterator[dict[str, Any]]:
@@ -421,7 +394,7 @@ def _partial(url: str, metadata: dict[str, Any]) -> PartialCopy:
     shape, dtype = tuple(metadata["shape"]), np.dtype(metadata["data_type"])
     if len(shape) != 2 or dtype not in (np.float16, np.float32):
         raise ValueError("it is not a float16 or float32 matrix")
-    if shape[0] and (not _plain(metadata, dtype) or objects.size(f"{url}/{ARRAY}") != _shard_bytes(metadata, dtype)):
+    if shape[0] and (not is_plain(metadata, dtype) or objects.size(f"{url}/{ARRAY}") != shard_bytes(metadata, dtype)):
         raise ValueError("its rows are not in order in one shard")
     return PartialCopy(f"{url}/{ARRAY}", shape, dtype)
 
@@ -484,63 +457,3 @@ def _schema(columns: Mapping[str, type]) -> "pa.Schema":
 
     types = {str: pa.string(), int: pa.int64(), float: pa.float64()}
     return pa.schema([(name, types[kind]) for name, kind in columns.items()])
-
-
-def read_array(path: Path) -> Rows:
-    """Return the (rows, D) array in ``path``: a memory map if one file has all rows in order, otherwise a copy.
-
-    Raises ValueError if one of its files is absent or empty, which Zarr would read as zeros, and Zarr's errors for
-    other damage.
-    """
-    import zarr
-
-    array = zarr.open_array(path, mode="r", zarr_format=3)
-    if array.ndim != 2 or array.dtype not in (np.float16, np.float32):
-        raise ValueError("it is not a float16 or float32 matrix")
-    shard = path / "c/0/0"
-    if shard.is_file() and _in_order(shard, read_json(path / "zarr.json"), array.dtype):
-        return np.memmap(shard, array.dtype.newbyteorder("<"), mode="r", shape=array.shape)
-    if array.nchunks_initialized < array.nchunks or not all(file.stat().st_size for file in path.glob("c/*/*")):
-        raise ValueError("one of its files is absent or empty")
-    return np.asarray(array[:])
-
-
-def _in_order(shard: Path, metadata: dict[str, Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether the shard's chunks are plain contiguous rows, according to the index at its end.
-
-    The index has the offset and length in bytes of each chunk, 8 bytes each, and a checksum of 4 bytes.
-    """
-    if not _plain(metadata, dtype) or shard.stat().st_size != _shard_bytes(metadata, dtype):
-        return False
-    n_chunks, chunk_bytes = _chunks(metadata, dtype)
-    with open(shard, "rb") as file:
-        file.seek(n_chunks * chunk_bytes)
-        index = np.frombuffer(file.read(16 * n_chunks), "<u8").reshape(n_chunks, 2)
-    return np.array_equal(index, _shard_index(n_chunks, chunk_bytes))
-
-
-def _plain(metadata: dict[str, Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether an array is a single shard of uncompressed chunks of whole rows."""
-    codec = metadata["codecs"][0]
-    plain = {"codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "index_location": "end"}
-    if codec["name"] != "sharding_indexed":
-        return False
-    rows, columns = metadata["chunk_grid"]["configuration"]["chunk_shape"]
-    return (
-        all(codec["configuration"][key] == value for key, value in plain.items())
-        and (metadata["data_type"], columns) == (dtype.name, codec["configuration"]["chunk_shape"][1])
-        and rows >= metadata["shape"][0]
-    )
-
-
-def _chunks(metadata: dict[str, Any], dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return the number of chunks of the shard, and the bytes of a chunk."""
-    chunk_rows, chunk_columns = metadata["codecs"][0]["configuration"]["chunk_shape"]
-    rows = metadata["chunk_grid"]["configuration"]["chunk_shape"][0]
-    return rows // chunk_rows, dtype.itemsize * chunk_rows * chunk_columns
-
-
-def _shard_bytes(metadata: dict[str, Any], dtype: np.dtype[Any]) -> int:
-    """Return the size of the whole shard in bytes."""
-    n_chunks, chunk_bytes = _chunks(metadata, dtype)
-    return n_chunks * (chunk_bytes + 16) + 4

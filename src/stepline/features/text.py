@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from stepline import paths
 from stepline.aside import sweep
 from stepline.errors import StoreError
-from stepline.features.store import check_spec, damage_is_one_line, read_array, read_index
+from stepline.features.store import check_spec, damage_is_one_line, read_index
+from stepline.features.zarr_file import read_array
 from stepline.io import atomic_dir, read_arrays, read_json, write_arrays, write_json, write_table
 from stepline.progress import progress
 from stepline.spec import Spec

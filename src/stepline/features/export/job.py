@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stepline.datasets.schema import Split
 from stepline.datasets.segments import LabelledSpan
 from stepline.features.bank import Bank
-from stepline.features.store import Rows
+from stepline.features.zarr_file import Rows
 from stepline.progress import progress
 
 
