@@ -1,8 +1,21 @@
 """CPU seconds of calls, and a table of their ratios."""
 
+import os
 import resource
 from collections.abc import Callable
 from statistics import median
+from typing import TypeVar
+
+import psutil
+
+T = TypeVar("T")
+SMALL = bool(os.environ.get("PERF_SMALL"))
+"""Whether the scripts run at a small size, to see that they work. The figures then mean nothing."""
+
+
+def sized(usual: T, *, small: T) -> T:
+    """Return the size of a measurement: ``small`` if ``PERF_SMALL`` is set."""
+    return small if SMALL else usual
 
 
 def show(title: str, peer: str, calls: dict[str, Callable[[], object]], *, repeats: int = 5) -> None:
@@ -11,7 +24,7 @@ def show(title: str, peer: str, calls: dict[str, Callable[[], object]], *, repea
     The calls alternate, ``repeats`` times after a warm-up run. CPU time includes child processes.
     """
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for repeat in range(repeats + 1):
+    for repeat in range(sized(repeats, small=1) + 1):
         for name, call in calls.items():
             start = cpu_s()
             call()
@@ -24,6 +37,7 @@ def show(title: str, peer: str, calls: dict[str, Callable[[], object]], *, repea
 
 
 def cpu_s() -> float:
-    """Return the CPU time of this process and its ended children so far, in seconds."""
-    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    """Return the CPU time of this process and its descendants so far, ended or running, in seconds."""
+    running = [each.cpu_times()[:4] for each in psutil.Process().children(recursive=True)]
+    ended = [resource.getrusage(whose)[:2] for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(map(sum, running + ended))
