@@ -6,8 +6,9 @@ from pathlib import Path
 from time import perf_counter
 
 import torch
-from measure import show
+from measure import show, sized
 from torch.nn import functional
+from updates import DEVICE
 
 from stepline.backbones import clip_text, internvideo
 from stepline.backbones.presets.internvideo import TOWER
@@ -15,38 +16,51 @@ from stepline.benchmarks.spacewalk.methods.all_layer import CLIPS, TEXTS
 from stepline.models.all_layer import Recipe, train
 
 ONE = "one by one, on a CPU"
-STEPS, BATCH, FRAMES, SAMPLES, LABELS = 100, 16, 12, 20000, 26
+STEPS, BATCH, FRAMES, SAMPLES, LABELS = sized(100, small=4), sized(16, small=2), 12, 20000, 26
 """Measured updates; samples per update; frames per window; samples of a whole fit; steps of a recording."""
+NETWORK = sized(
+    {},
+    small={
+        "image": 32, "patch": 16, "width": 32, "dimension": 32, "layers": 1, "heads": 2, "extractors": (0,),
+        "text": clip_text.Config(dimension=32, width=32, heads=2, layers=1, quick_gelu=True),
+    },
+)  # fmt: skip
 
 
 def main() -> None:
     """Print the tables."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    texts(internvideo.Config(), device)
-    if device.type == "cuda":
+    texts(internvideo.Config(**NETWORK))
+    if DEVICE == "cuda":
         for compute in (torch.float32, torch.bfloat16):
-            fit(internvideo.Config(), device, compute, STEPS)
+            update_s = fitted(DEVICE, compute, STEPS)
+            print(
+                f"{compute}, {STEPS} updates of {BATCH} windows: {update_s:.2f} s each, "
+                f"{torch.cuda.max_memory_allocated() / 2**30:.1f} GiB; "
+                f"{SAMPLES} samples: {update_s * ceil(SAMPLES / BATCH) / 3600:.2f} hours",
+                flush=True,
+            )
 
 
-def texts(config: internvideo.Config, device: torch.device) -> None:
+def texts(config: internvideo.Config) -> None:
     """Print the cost of the text tower for a batch of texts."""
     torch.set_num_threads(1)
-    here, there = random(clip_text.tower(config.text)).eval(), random(clip_text.tower(config.text)).eval().to(device)
+    here, there = random(clip_text.tower(config.text)).eval(), random(clip_text.tower(config.text)).eval().to(DEVICE)
     encoder = clip_text.TextEncoder(TOWER, clip_text.tokenize, here)
     ids = tokens(TEXTS)
 
     def batch() -> torch.Tensor:
         with torch.inference_mode():
-            return there(ids.to(device)).cpu()
+            return there(ids.to(DEVICE)).cpu()
 
     one = torch.stack([torch.from_numpy(encoder.encode(each)) for each in ids.tolist()])
     print(f"relative L2 difference: {float((batch() - one).norm() / one.norm()):.1e}")
-    calls = {ONE: lambda: [encoder.encode(each) for each in ids.tolist()], f"{TEXTS} at once, {device.type}": batch}
+    calls = {ONE: lambda: [encoder.encode(each) for each in ids.tolist()], f"{TEXTS} at once, {DEVICE}": batch}
     show(f"{TEXTS} texts of 77 tokens, torch {torch.__version__}", ONE, calls, repeats=3)
 
 
-def fit(config: internvideo.Config, device: torch.device, compute: torch.dtype, steps: int) -> None:
-    """Print the cost of an update, and the extrapolated cost of the whole fit."""
+def fitted(device: str, compute: torch.dtype, steps: int) -> float:
+    """Return the mean seconds of an update in a fit of ``steps`` updates, without the first and the last."""
+    config = internvideo.Config(**NETWORK)
     video, text = (random(each).to(device) for each in (internvideo.VideoTower(config), clip_text.tower(config.text)))
     towers = internvideo.Towers(video, text, torch.nn.Parameter(torch.tensor(4.6, device=device)))
     pictures = torch.randint(256, (steps * BATCH, 3, FRAMES, config.image, config.image), dtype=torch.uint8)
@@ -57,7 +71,7 @@ def fit(config: internvideo.Config, device: torch.device, compute: torch.dtype, 
 
     def losses(numbers: list[int]) -> torch.Tensor:
         begun.append(perf_counter())
-        with torch.autocast(device.type, compute, enabled=compute != torch.float32):
+        with torch.autocast(device, compute, enabled=compute != torch.float32):
             seen, told = towers.video(pictures[numbers].to(device).float().div_(255)), towers.text(ids[numbers])
         parts = [functional.normalize(each.float(), dim=1) for each in (seen, told, told)]
         logits = torch.cat(parts, dim=1) @ animations.T * towers.logit_scale.exp()
@@ -83,13 +97,7 @@ def fit(config: internvideo.Config, device: torch.device, compute: torch.dtype, 
             made_from="",
         )
     update = ceil(BATCH / CLIPS)
-    update_s = (begun[-update] - begun[update]) / (steps - 2)
-    peak = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else 0
-    print(
-        f"{compute}, {steps} updates of {BATCH} windows: {update_s:.2f} s each, {peak:.1f} GiB; "
-        f"{SAMPLES} samples: {update_s * ceil(SAMPLES / BATCH) / 3600:.2f} hours",
-        flush=True,
-    )
+    return (begun[-update] - begun[update]) / (steps - 2)
 
 
 def random(network: torch.nn.Module) -> torch.nn.Module:

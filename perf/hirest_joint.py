@@ -8,17 +8,19 @@ from functools import partial
 
 import numpy as np
 import torch
+from measure import sized
 from updates import DEVICE, fitted, now_s, passes, show
 
 from stepline.models.hirest_joint import Joint
 from stepline.models.hirest_joint_config import JointConfig
 from stepline.models.hirest_joint_training import LOSSES, Example, Tables, mixed
 
-VIDEOS, STEPS, SAID, BATCH = 24, 5, 6, 5
+VIDEOS, STEPS, SAID, BATCH = sized(24, small=5), 5, 6, 5
 """Videos of 240 to 340 s; steps per video; words per step; batch size. They match the published mix of tasks."""
 EPOCH = 173 + 826 + 829
 """Published updates of an epoch."""
-UPDATES, REPEATS = 16, 3
+UPDATES, REPEATS = sized(16, small=3), sized(3, small=1)
+NETWORK = sized({}, small={"embed": 16, "hidden": 24, "feedforward": 16, "layers": 1, "words": 8, "iterations": 2})
 
 
 def examples(config: JointConfig) -> list[Example]:
@@ -69,13 +71,18 @@ def alone(model: Joint, tables: Tables) -> float:
     return passes(model, [lambda loss=loss, parts=parts: [loss(model, *parts)] for loss, parts in given])
 
 
+def head() -> tuple[Joint, Tables]:
+    """Return the network and its training data."""
+    torch.manual_seed(0)
+    config = JointConfig(**NETWORK)
+    return Joint(config).to(DEVICE).train(), Tables(examples(config), config, DEVICE)
+
+
 def main() -> None:
     """Print the table."""
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=DEVICE != "cpu")
-    torch.manual_seed(0)
-    config = JointConfig()
-    model, tables = Joint(config).to(DEVICE).train(), Tables(examples(config), config, DEVICE)
+    model, tables = head()
     show(
         f"an update with a batch of {BATCH}",
         partial(alone, model, tables),
@@ -90,7 +97,11 @@ def main() -> None:
     for what, call, n in (
         ("a video's moment", lambda: model.moments(videos), BATCH),
         ("a video's segments", lambda: model.segments(videos, moments), BATCH),
-        ("a step's caption of 48 words, 3 beams", lambda: model.captions(videos, of_step, steps), len(steps)),
+        (
+            f"a step's caption of {model.config.words} words, 3 beams",
+            lambda: model.captions(videos, of_step, steps),
+            len(steps),
+        ),
     ):
         start_s = now_s()
         call()

@@ -11,14 +11,17 @@ import time
 from pathlib import Path
 
 import numpy as np
-from measure import cpu_s, show
+from measure import cpu_s, show, sized
 
 from stepline.models.context import Block, Segments, average, concatenation
 from stepline.models.lfb import PART, Clips, Head, fit_lfb
 from stepline.models.linear import Matching, fit_linear
 
-RECORDINGS, TRAIN, SECONDS, SAMPLES, STEPS, WINDOW_S = 18, 10, 30_000, 2_000, 25, 1200.0
-VIDEO, TEXT, TEXTS = 768, 768, 5_000
+RECORDINGS, TRAIN, SECONDS, SAMPLES, STEPS, WINDOW_S = sized(
+    (18, 10, 30_000, 2_000, 25, 1200.0), small=(4, 2, 1_500, 20, 5, 60.0)
+)
+VIDEO, TEXT, TEXTS = sized((768, 768, 5_000), small=(32, 16, 50))
+BATCH, UPDATES = sized(512, small=8), sized(5, small=2)
 DIMENSION = VIDEO + 2 * TEXT
 rng = np.random.default_rng(0)
 TIMES_S = np.sort(rng.uniform(600, SECONDS - 600, SAMPLES))
@@ -29,8 +32,8 @@ def banks_on_disk(folder: Path) -> list[np.ndarray]:
     arrays = []
     for number in range(RECORDINGS):
         rows = np.lib.format.open_memmap(folder / f"{number}.npy", "w+", np.float16, (SECONDS, DIMENSION))
-        for first in range(0, SECONDS, 3000):
-            rows[first : first + 3000] = rng.standard_normal((3000, DIMENSION), np.float32)
+        for part in np.split(rows, SECONDS // 1500):
+            part[:] = rng.standard_normal(part.shape, np.float32)
         del rows
         arrays.append(np.load(folder / f"{number}.npy", mmap_mode="r"))
     return arrays
@@ -82,6 +85,17 @@ def epoch(title: str, fit: object, **options: object) -> None:
     print(f"{title}: an epoch {took:.0f} s, {used_s:.0f} s of CPU, peak {peak_gib():.1f} GiB", flush=True)
 
 
+def update_s(head: Head, device: str) -> float:
+    """Return the mean seconds of an update in a fit with its start and almost no validation, after a warm-up fit."""
+    options = {"context_s": WINDOW_S, "batch_size": BATCH, "learning_rate": 1e-4, "seed": 0, "device": device}
+    for updates in (1, UPDATES):
+        train, val = clips(updates, BATCH), clips(1, 8)
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            fit_lfb(head, train, val, Path(folder, "fit"), epochs=1, **options)
+    return (time.monotonic() - start) / UPDATES
+
+
 def peak_gib() -> float:
     """Return the peak memory of this process so far, including pages of mapped files, in GiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -109,7 +123,7 @@ def main() -> None:
     for head, rate in (("nl", 1e-3), ("tf", 1e-4)):
         if head in heads:
             data = {"train": clips(TRAIN, args.samples), "val": clips(2, args.samples)}
-            options = {"context_s": WINDOW_S, "batch_size": 512, "learning_rate": rate, "device": args.device}
+            options = {"context_s": WINDOW_S, "batch_size": BATCH, "learning_rate": rate, "device": args.device}
             title = f"LFB {head}, {args.samples} windows of each recording, {PART} at once, {args.device}"
             epoch(title, fit_lfb, head=head, **data, **options)
 

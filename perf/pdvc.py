@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from measure import show
+from kernels import kernels
+from measure import show, sized
 from torch import Tensor
 from torch.nn.functional import grid_sample
-from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
+from updates import DEVICE
 
 from stepline.models.deformable import DeformableAttention, Levels, View, values
 from stepline.models.matching import Matcher
@@ -21,12 +22,15 @@ from stepline.models.pdvc_captions import CaptionHead, Seen
 from stepline.models.pdvc_config import PdvcConfig
 from stepline.models.procnet import ProcNet, ProcNetConfig
 
-DIMENSION, WORDS, SEGMENTS, SAID = 3072, 1607, 8, 12
+DIMENSION, WORDS, SEGMENTS, SAID = sized(3072, small=16), sized(1607, small=20), 8, 12
 """The dimension of features and the vocabulary of YouCook2; the mean segments per video; words per sentence."""
 FITS = {"YouCook2": 840, "Tasty": 2998}
 EPOCHS = 30
-STEPS = 100
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+STEPS = sized(100 if DEVICE == "cuda" else 3, small=1)
+NETWORK = sized(
+    {}, small={"hidden": 32, "feedforward": 32, "caption_hidden": 16, "attention_hidden": 16, "queries": 20}
+)
+PROCNET = ProcNetConfig(**sized({}, small={"feature_dim": 16, "hidden": 16}))
 
 Batch = dict[str, Any]
 
@@ -87,7 +91,7 @@ def on_grid(network: Pdvc) -> Pdvc:
 def made(matcher: Matcher = "hungarian") -> Pdvc:
     """Return the published network."""
     torch.manual_seed(0)
-    return Pdvc(PdvcConfig(feature_dim=DIMENSION, vocabulary=WORDS, matcher=matcher)).to(DEVICE)
+    return Pdvc(PdvcConfig(feature_dim=DIMENSION, vocabulary=WORDS, matcher=matcher, **NETWORK)).to(DEVICE)
 
 
 def batch(size: int) -> Batch:
@@ -117,16 +121,30 @@ def update(network: Pdvc, videos: Batch) -> Callable[[], None]:
     return learn
 
 
+def update_s(call: Callable[[], None]) -> float:
+    """Return the mean seconds of an update, after a warm-up."""
+    call()
+    start_s = waited_s()
+    for _ in range(STEPS):
+        call()
+    return (waited_s() - start_s) / STEPS
+
+
+def waited_s() -> float:
+    """Return the time in seconds, once the GPU has finished."""
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
 def launches(call: Callable[[], None]) -> int:
-    """Return the number of kernels that a call launches, or without a GPU its operators."""
+    """Return the number of kernels and copies of a call, or without a GPU its operators."""
     call()
     if DEVICE == "cpu":
         with Counted() as counted:
             call()
         return counted.n
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled:
-        call()
-    return sum(each.count for each in profiled.key_averages() if each.key.startswith("cudaLaunchKernel"))
+    return len(kernels(call))
 
 
 def same(first: Pdvc, second: Pdvc) -> None:
@@ -155,45 +173,41 @@ def main() -> None:
         show("an update by", next(iter(calls)), calls, repeats=2)
     print(f"{'an update by':40}{'launches':>10}{'updates/s':>12}" + "".join(f"{f'h, {name}':>14}" for name in FITS))
     for name, (call, size) in rows.items():
-        n = STEPS if DEVICE == "cuda" else 3
-        call()
-        start_s = time.perf_counter()
-        for _ in range(n):
-            call()
-        if DEVICE == "cuda":
-            torch.cuda.synchronize()
-        rate = n / (time.perf_counter() - start_s)
+        rate = 1 / update_s(call)
         hours = "".join(f"{EPOCHS * videos / size / rate / 3600:14.1f}" for videos in FITS.values())
         print(f"{name:40}{launches(call):10}{rate:12.2f}{hours}", flush=True)
     network = made().eval()
     one, eight = batch(1), batch(8)
     for videos, n in ((one, 1), (eight, 8)):
-        start_s = time.perf_counter()
+        start_s = waited_s()
         said = network.decode(videos["features"], durations_s=videos["durations_s"])
         assert len(said) == n
-        print(f"decoding {n} at once: {(time.perf_counter() - start_s) / n:.2f} s a video", flush=True)
+        print(f"decoding {n} at once: {(waited_s() - start_s) / n:.2f} s a video", flush=True)
     procnet()
 
 
 def procnet() -> None:
     """Print the seconds of an update of ProcNet, and of a prediction."""
-    network = ProcNet(ProcNetConfig()).to(DEVICE)
-    config, adam = network.config, torch.optim.Adam(network.parameters(), lr=1e-4)
-    features, segments = torch.randn(1, config.length, config.feature_dim, device=DEVICE), batch(1)["segments"][0]
+    network, features = ProcNet(PROCNET).to(DEVICE), rows_of_procnet()
+    print(f"ProcNet, an update: {update_s(procnet_update(network, features)):.2f} s", flush=True)
+    print(f"ProcNet, a prediction: {update_s(lambda: network.predict(features)):.2f} s", flush=True)
+
+
+def rows_of_procnet() -> Tensor:
+    """Return the random rows of a video."""
+    return torch.randn(1, PROCNET.length, PROCNET.feature_dim, device=DEVICE)
+
+
+def procnet_update(network: ProcNet, features: Tensor) -> Callable[[], None]:
+    """Return a function that computes an update from a video."""
+    adam, segments = torch.optim.Adam(network.parameters(), lr=1e-4), batch(1)["segments"][0]
 
     def learn() -> None:
         adam.zero_grad()
         network.loss(features, segments).backward()  # type: ignore[no-untyped-call]
         adam.step()
 
-    for what, call in (("an update", learn), ("a prediction", lambda: network.predict(features))):
-        call()
-        start_s = time.perf_counter()
-        for _ in range(5):
-            call()
-        if DEVICE == "cuda":
-            torch.cuda.synchronize()
-        print(f"ProcNet, {what}: {(time.perf_counter() - start_s) / 5:.2f} s", flush=True)
+    return learn
 
 
 if __name__ == "__main__":

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
 
 import numpy as np
 import torch
-from measure import show
+from measure import show, sized
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Subset
+from updates import DEVICE, now_s
 
 from stepline.benchmark import Job
 from stepline.benchmarks.oepp.benchmark import Oepp
@@ -26,8 +26,10 @@ from stepline.models.diffusion import PlanDiffusion
 from stepline.models.plan_loss import balanced_loss, plan_loss
 from stepline.models.planners import MlpPlanner, TransformerPlanner
 
-VIDEOS, SECONDS, STEPS, DIMENSION, ACTIONS, HORIZON = 64, 128, 10, 768, 122, 3
+VIDEOS, SECONDS, STEPS, ACTIONS, HORIZON = 64, 128, 10, 122, 3
 """A video has OpenEvent's average length."""
+DIMENSION, BATCH = sized(768, small=64), sized(256, small=32)
+UPDATES = sized(100, small=2)
 
 Batch = tuple[Tensor, Tensor]
 Update = Callable[[Batch], object]
@@ -78,7 +80,7 @@ def planners(text: Tensor) -> Iterator[tuple[str, int, Update]]:
     for name, made in (("MLP", MlpPlanner(*sizes)), ("Transformer", TransformerPlanner(*sizes))):
         head = made.to(text.device)
         adam = torch.optim.Adam(head.parameters(), lr=1e-4, weight_decay=1e-5, fused=True)
-        yield name, 256, update(lambda x, y, head=head: plan_loss(head(x), text, y, loss="both"), adam)
+        yield name, BATCH, update(lambda x, y, head=head: plan_loss(head(x), text, y, loss="both"), adam)
     diffusion = PlanDiffusion(*sizes).to(text.device)
     adam = torch.optim.Adam(diffusion.parameters(), lr=5e-4, fused=True)
     yield "PDPP*", 32, update(lambda x, y: balanced_loss(diffusion(x), text, y), adam)
@@ -96,19 +98,23 @@ def update(loss: Callable[[Tensor, Tensor], Tensor], optimiser: torch.optim.Opti
 
 
 def on_gpu(samples: Samples) -> None:
-    """Print the seconds of 100 updates of each planner on a GPU, after a warm-up."""
-    text = samples.text.cuda()
-    for name, size, learn in planners(text):
-        batch = samples.observations(slice(size)).cuda(), samples.labels[:size].cuda()
-        learn(batch)
-        torch.cuda.synchronize()
-        start_s = perf_counter()
-        for _ in range(100):
-            learn(batch)
-        torch.cuda.synchronize()
+    """Print the seconds of updates of each planner on a GPU, after a warm-up."""
+    for name, size, seconds in on_device(samples):
         print(
-            f"{name}: 100 updates of {size} windows on {torch.cuda.get_device_name()}: {perf_counter() - start_s:.2f} s"
+            f"{name}: {UPDATES} updates of {size} windows on {torch.cuda.get_device_name()}: {UPDATES * seconds:.2f} s"
         )
+
+
+def on_device(samples: Samples) -> Iterator[tuple[str, int, float]]:
+    """Yield each planner's name, windows of an update, and mean seconds of an update after a warm-up."""
+    text = samples.text.to(DEVICE)
+    for name, size, learn in planners(text):
+        batch = samples.observations(slice(size)).to(DEVICE), samples.labels[:size].to(DEVICE)
+        learn(batch)
+        start_s = now_s()
+        for _ in range(UPDATES):
+            learn(batch)
+        yield name, size, (now_s() - start_s) / UPDATES
 
 
 def main() -> None:
@@ -120,7 +126,7 @@ def main() -> None:
         folder.mkdir()
         files, samples = made(folder)
         for name, size, learn in planners(samples.text):
-            n = max(256, 2 * size)
+            n = max(BATCH, 2 * size)
 
             def read(size: int = size, n: int = n) -> Iterable[Batch]:
                 return DataLoader(Subset(files, range(n)), size)

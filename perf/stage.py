@@ -1,15 +1,18 @@
-"""The features stage on one video, as in its job, with random weights or without a network."""
+"""The features stage on some videos, as in its job, with random weights or without a network."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import torch
+from measure import sized
 
 from stepline.availability import Record, write_availability
 from stepline.backbones.registry import FAMILIES, presets
 from stepline.backbones.s3d import S3D
+from stepline.config import validate
 from stepline.features.bank import Bank
 from stepline.features.extract import Work, extract
 from stepline.media.process import Limits
@@ -18,8 +21,11 @@ from stepline.spec import ClipSpec
 
 LIMITS = Limits(memory_mb=2000, least_s=3600, s_per_video_s=4)
 FAMILIES["stand_in"] = "stand_in"
-FOUR = ("s3d-htstep", "timesformer-htstep", "internvideo-seconds", "eva_clip-hirest")
-"""Presets at 16, 8, 1 and 1 frames per second."""
+FOUR = sized(
+    ("s3d-htstep", "timesformer-htstep", "internvideo-seconds", "eva_clip-hirest"),
+    small=("s3d-htstep", "internvideo-seconds"),
+)
+"""Presets at 16, 8, 1 and 1 frames per second. At a small size only those whose libraries are imported quickly."""
 _runs = count()
 
 
@@ -36,21 +42,24 @@ def s3d_weights(folder: Path) -> Path:
     return path
 
 
+def record(video: Path) -> Record:
+    """Return a video's record, with its path instead of its sha256."""
+    return Record(video=video.stem, status="present", path=str(video), sha256=str(video), duration_s=scan(video).end_s)
+
+
 def extracted(
-    videos: Sequence[Path], folder: Path, specs: Sequence[ClipSpec], weights: Sequence[Path] = (), *, decoders: int = 1
+    videos: Sequence[Path], folder: Path, specs: Sequence[ClipSpec], weights: Sequence[Path] = (), **options: Any
 ) -> list[Bank]:
-    """Run the stage for ``specs`` in one pass, without earlier results, and return their features."""
+    """Run the stage for ``specs`` in one pass, without earlier results, and return their features.
+
+    options: of the configuration's ``features``, such as ``decoders``.
+    """
     out = folder / f"run{next(_runs)}"
     out.mkdir()
-    records = [
-        Record(video=path.stem, status="present", path=str(path), sha256=str(path), duration_s=scan(path).end_s)
-        for path in videos
-    ]
-    write_availability(out / "availability.json", records)
+    write_availability(out / "availability.json", [record(path) for path in videos])
     files = {path.name: path for path in weights}
     works = [Work(spec=spec, store=out / spec.name, files=files) for spec in specs]
-    options = {"device": "auto", "batch_size": None, "decoders": decoders}
-    places = {"lock": out / "lock", "limits": LIMITS, "options": options}
+    places = {"lock": out / "lock", "limits": LIMITS, "options": validate({"features": options})["features"]}
     for work in works:
         others = [other for other in works if other is not work]
         extract(out / "availability.json", [work, *others], out / "manifest.json", **places)

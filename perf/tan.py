@@ -1,8 +1,8 @@
 """Training of MT+BCE at the published width, compared with only the network's passes; also inference, blobs, ordering.
 
 It prints seconds on a GPU if there is one, otherwise CPU seconds. Rows are read from a memory-mapped float16
-file, as in a bank. A batch has 8 videos of 200 to 600 s, where TAN uses 128: a larger update has proportionally more of
-the same work, and a smaller share of the optimiser.
+file, as in a bank. A batch has 128 videos of 200 to 600 s on a GPU, as TAN's; otherwise 8: a larger update has
+proportionally more of the same work, and a smaller share of the optimiser.
 """
 
 import itertools
@@ -14,6 +14,7 @@ from statistics import median
 
 import numpy as np
 import torch
+from measure import sized
 from updates import DEVICE, fitted, now_s, passes, show
 
 from stepline.models.blobs import blobs
@@ -23,20 +24,22 @@ from stepline.models.step_grounding import Sentences, StepGrounding, per_second
 from stepline.models.step_grounding_training import Batches
 from stepline.models.tan_config import StepGroundingConfig
 
-VIDEOS, BATCH, STEPS, ARTICLES = 24, 8, 11, 433
+VIDEOS, BATCH = sized((256, 128) if DEVICE == "cuda" else (24, 8), small=(4, 2))
+STEPS, ARTICLES = 11, 433
 """Videos, videos per batch, steps per article, and articles of the taxonomy."""
 LISTED = 17472
 """Videos of the released training split."""
-UPDATES, REPEATS = 4, 3
-LONGEST, MOST = 1200, 35
+UPDATES, REPEATS = sized(4, small=1), sized(3, small=1)
+LONGEST, MOST = sized(1200, small=60), 35
 """The longest video in seconds, and the steps of the largest activity."""
+CONFIG = StepGroundingConfig(**sized({}, small={"width": 32, "joint_layers": 1}))
 
 
-def videos(config: StepGroundingConfig, folder: Path) -> list[GroundedVideo]:
+def videos(folder: Path) -> list[GroundedVideo]:
     """Return videos whose rows are views of one file, each with its own article and six segments."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(200, 601, VIDEOS)
-    bank = np.lib.format.open_memmap(folder / "bank.npy", "w+", np.float16, (lengths.sum(), config.feature_dim))
+    bank = np.lib.format.open_memmap(folder / "bank.npy", "w+", np.float16, (lengths.sum(), CONFIG.feature_dim))
     bank[:] = rng.standard_normal(bank.shape, dtype=np.float32)
     made = []
     for number, (n, end) in enumerate(zip(lengths.tolist(), lengths.cumsum().tolist(), strict=True)):
@@ -67,16 +70,26 @@ def alone(model: StepGrounding, batches: Batches) -> float:
     return passes(model, [lambda parts=parts: (model.loss(*part) for part in parts) for parts in given])
 
 
+def step_sentences() -> list[np.ndarray]:
+    """Return the vectors of each step's sentences."""
+    shape = STEPS * ARTICLES, 1, CONFIG.text_dim
+    return [*np.random.default_rng(1).standard_normal(shape, dtype=np.float32)]
+
+
+def head(folder: Path, sentences: list[np.ndarray]) -> tuple[StepGrounding, Batches]:
+    """Return the network and its training data, whose rows are below ``folder``."""
+    torch.manual_seed(0)
+    batches = Batches(videos(folder), Sentences(sentences, DEVICE), CONFIG.positions)
+    return StepGrounding(CONFIG).to(DEVICE).train(), batches
+
+
 def main() -> None:
     """Print the table."""
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=DEVICE != "cpu")
-    torch.manual_seed(0)
-    config, rng = StepGroundingConfig(), np.random.default_rng(1)
-    sentences = rng.standard_normal((STEPS * ARTICLES, 1, config.text_dim), dtype=np.float32)
-    model = StepGrounding(config).to(DEVICE).train()
+    rng, sentences = np.random.default_rng(2), step_sentences()
     with tempfile.TemporaryDirectory() as folder:
-        batches = Batches(videos(config, Path(folder)), Sentences([*sentences], DEVICE), config.positions)
+        model, batches = head(Path(folder), sentences)
         show(
             f"an update with a batch of {BATCH}",
             partial(alone, model, batches),
@@ -85,7 +98,7 @@ def main() -> None:
             epoch=LISTED // BATCH,
         )
     model.eval()
-    rows = rng.standard_normal((LONGEST, config.feature_dim), dtype=np.float32)
+    rows = rng.standard_normal((LONGEST, CONFIG.feature_dim), dtype=np.float32)
     nothing = np.zeros((0, 2)), np.zeros(0, np.int64)
     longest = GroundedVideo(
         rows=rows, duration_s=LONGEST, candidates=np.arange(MOST), segments_s=nothing[0], steps=nothing[1]
@@ -93,12 +106,12 @@ def main() -> None:
     noise = rng.random((LONGEST, MOST))
     print(f"a video of {LONGEST} s, an article of {MOST} steps")
     calls: dict[str, Callable[[], object]] = {
-        "confidences": lambda: per_second(model, longest, [*sentences]),
+        "confidences": lambda: per_second(model, longest, sentences),
         "blobs, of noise": lambda: blobs(noise),
         "blobs, of the confidences of no fit": lambda: blobs(confidences),
         "ordered times": lambda: ordered_times(noise),
     }
-    confidences = per_second(model, longest, [*sentences])
+    confidences = per_second(model, longest, sentences)
     for what, call in calls.items():
         spent = []
         for _ in range(REPEATS):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from measure import sized
 from updates import DEVICE, fitted, now_s, passes, show
 
 from stepline.models.grounding import GroundedVideo
@@ -22,13 +23,14 @@ from stepline.models.umt_grounding import ground
 from stepline.models.umt_moments import Targets
 from stepline.models.umt_training import Samples, bucketed
 
-BATCH = 64 if DEVICE == "cuda" else 8
-VIDEOS, STEPS, CANDIDATES = 200, 5, 11
+BATCH = sized(64 if DEVICE == "cuda" else 8, small=4)
+VIDEOS, STEPS, CANDIDATES = sized(200, small=5), 5, 11
 """The number of videos; the shown steps and the article's steps of each."""
-SAMPLES = 87_000
+SAMPLES = sized(87_000, small=870)
 """About the size of HT-Step: 17.4 thousand training videos with about five steps each."""
-UPDATES, REPEATS = (30, 3) if DEVICE == "cuda" else (3, 3)
-CONFIG = UmtConfig(feature_dim=1024, text_dim=512)
+UPDATES, REPEATS = sized((30, 3) if DEVICE == "cuda" else (3, 3), small=(1, 1))
+SIZES = sized((1024, 512, 256), small=(16, 16, 16))
+CONFIG = UmtConfig(feature_dim=SIZES[0], text_dim=SIZES[1], hidden=SIZES[2])
 
 
 def videos(folder: Path) -> list[GroundedVideo]:
@@ -80,16 +82,26 @@ def padding(lengths: torch.Tensor, batches: list[torch.Tensor]) -> float:
     return 1 - int(lengths[torch.cat(batches)].sum()) / rows
 
 
+def step_words() -> list[np.ndarray]:
+    """Return the vectors of each step's words."""
+    rng = np.random.default_rng(1)
+    return [rng.standard_normal((int(rng.integers(3, 15)), CONFIG.text_dim), np.float32) for _ in range(CANDIDATES)]
+
+
+def head(made: list[GroundedVideo], words: list[np.ndarray]) -> tuple[Umt, Samples]:
+    """Return the network and its training data."""
+    torch.manual_seed(0)
+    return Umt(CONFIG).to(DEVICE).train(), Samples(made, words, CONFIG, DEVICE)
+
+
 def main() -> None:
     """Print the table."""
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=DEVICE != "cpu")
-    torch.manual_seed(0)
-    rng = np.random.default_rng(1)
-    words = [rng.standard_normal((int(rng.integers(3, 15)), CONFIG.text_dim), np.float32) for _ in range(CANDIDATES)]
+    rng, words = np.random.default_rng(2), step_words()
     with tempfile.TemporaryDirectory() as folder:
         made = videos(Path(folder))
-        model, samples = Umt(CONFIG).to(DEVICE).train(), Samples(made, words, CONFIG, DEVICE)
+        model, samples = head(made, words)
         show(
             f"an update with a batch of {BATCH}",
             partial(alone, model, samples),

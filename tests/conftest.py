@@ -16,6 +16,7 @@ from hypothesis import settings
 
 from stepline.features import objects
 from tests import forked
+from tests.gpu import GPU
 from tests.object_storage import BUCKET, ObjectStorage, running
 from tests.server import Reply, Request, Server
 
@@ -43,6 +44,12 @@ def _shared(variable: str, name: str, what: str) -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start with the demo, for which others wait, then the files that hold slow tests: none is left for the end."""
     items.sort(key=lambda item: (item.get_closest_marker("slow") is None, "demo_run" not in item.fixturenames))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test that needs a GPU where there is none."""
+    if item.get_closest_marker("gpu") and GPU == "cuda" and not pytest.importorskip("torch").cuda.is_available():
+        pytest.skip("no CUDA device")
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from stepline.backbones.torchvision import make_importable
 from stepline.errors import MissingError, StoreError
 from tests.asr.speech import speech
 from tests.asr.wav import write_wav
+from tests.gpu import GPU
 
 pytest.importorskip("av")
 pytest.importorskip("faster_whisper")
@@ -72,10 +73,10 @@ def test_it_runs_where_features_device_says(model: Path, monkeypatch: pytest.Mon
         recogniser(model, on=CUDA).answer(speech())
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("compute_type", ["float32", "float16", "int8"])
+@pytest.mark.gpu
+@pytest.mark.parametrize("compute_type", ["float32", "int8", *(["float16"] if GPU == "cuda" else [])])
 def test_it_runs_on_a_gpu(compute_type: str, model: Path) -> None:
-    made = recogniser(model, compute_type=compute_type, on=CUDA)
+    made = recogniser(model, compute_type=compute_type, on=CUDA | {"device": GPU})
     assert made.sentences(made.answer(speech()))
 
 

@@ -174,13 +174,6 @@ def test_transformers_segments_are_those_of_its_own_pipeline(
     assert len(found) > 2
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_transformers_run_on_a_gpu(tiny: dict[str, dict[str, Any]], voices: dict[str, np.ndarray]) -> None:
-    made = engine.Transformers(**tiny["transformers"], language="auto", on={"device": "cuda", "jobs_per_gpu": 1})
-    assert made.spoken(made.answer(voices["ja"]))
-    assert engine._load(Path(tiny["transformers"]["model"]), "cuda").network.device.type == "cuda"
-
-
 @pytest.mark.parametrize("kind", ["ctc", "tdt"])
 def test_parakeets_tokens_are_those_of_its_own_processor(
     kind: str, tmp_path: Path, voices: dict[str, np.ndarray]

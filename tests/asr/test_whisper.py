@@ -20,6 +20,7 @@ from stepline.media.audio import RATE
 from stepline.mirror import cached_sha256
 from tests.asr.speech import speech
 from tests.asr.wav import write_wav
+from tests.gpu import GPU
 
 pytest.importorskip("av")
 torch = pytest.importorskip("torch")
@@ -172,13 +173,13 @@ def test_it_runs_where_features_device_says(checkpoint: Make, monkeypatch: pytes
         Whisper(model=str(checkpoint()), decoding="greedy", words=False, on=CUDA).answer(SAID)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.gpu
 @pytest.mark.parametrize("words", [False, True])
 def test_it_runs_on_a_gpu(words: bool, checkpoint: Make) -> None:
     path = checkpoint()
-    made = Whisper(model=str(path), decoding="greedy", words=words, on=CUDA)
+    made = Whisper(model=str(path), decoding="greedy", words=words, on=CUDA | {"device": GPU})
     assert made.sentences(made.answer(SAID))
-    assert engine._load(str(path), path, cached_sha256(path), "cuda").device.type == "cuda"
+    assert engine._load(str(path), path, cached_sha256(path), GPU).device.type == GPU
 
 
 def test_what_the_network_raises_is_one_line(checkpoint: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,7 @@ from stepline.spec import ClipSpec, FrameSpec
 from tests.conftest import ROOT
 from tests.features import toy
 from tests.features.test_extract import decoded, present, store
+from tests.gpu import GPU
 from tests.media.clips import CFR_25, VFR, make
 
 __all__ = ["decoded"]
@@ -278,15 +279,15 @@ def test_a_device_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         store(tmp_path, work(tmp_path, TOY), device="cuda")
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.gpu
 def test_a_gpu_gives_the_rows_of_the_cpu_but_for_rounding(tmp_path: Path) -> None:
     shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
     rows = {}
-    for device in ("cpu", "cuda"):
-        made = replace(TOY, name=device, dtype="float32")
+    for device, name in (("cpu", "cpu"), (GPU, "gpu")):
+        made = replace(TOY, name=name, dtype="float32")
         store(tmp_path, work(tmp_path, made), device=device, jobs_per_gpu=1)
-        rows[device] = bank(tmp_path, made).rows["a"]
-    np.testing.assert_allclose(rows["cuda"], rows["cpu"], rtol=1e-4)
+        rows[name] = bank(tmp_path, made).rows["a"]
+    np.testing.assert_allclose(rows["gpu"], rows["cpu"], rtol=1e-4)
 
 
 def test_the_manifest_is_the_same_whichever_job_computed_the_rows(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from stepline.models.bert_adam import BertAdam  # noqa: E402
+from tests.gpu import GPU  # noqa: E402
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -57,10 +58,10 @@ def test_updates_are_those_of_the_arithmetic() -> None:
             np.testing.assert_allclose(parameter.detach().numpy(), straight.now[name], rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.gpu
 def test_a_gpu_updates_as_a_cpu_does() -> None:
     found = []
-    for device in ("cpu", "cuda"):
+    for device in ("cpu", GPU):
         draw = torch.Generator().manual_seed(0)
         parameter = torch.nn.Parameter(torch.randn(300, 200, generator=draw).to(device))
         optimiser = BertAdam([{"params": [parameter], "weight_decay": 0.2, "lr": 0.01}])

@@ -12,12 +12,13 @@ torch = pytest.importorskip("torch")
 
 from stepline.metrics.soda import soda_d  # noqa: E402
 from stepline.models.matching import hungarian, ordered, soft_ordered, temporal_order  # noqa: E402
+from tests.gpu import GPU  # noqa: E402
 from tests.models.soft_soda import Smooth, cell_by_cell  # noqa: E402
 
 smooths = pytest.mark.parametrize("smooth", ["expectation", "logsumexp"])
 devices = pytest.mark.parametrize(
     "device",
-    ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"))],
+    ["cpu", pytest.param(GPU, marks=pytest.mark.gpu)],
 )
 sizes = st.tuples(st.integers(1, 4), st.integers(1, 5))
 costs = arrays(np.float64, sizes, elements=st.integers(-8, 8).map(lambda eighths: eighths / 8))

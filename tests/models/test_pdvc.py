@@ -12,6 +12,7 @@ from stepline.models.pdvc import Layer, Pdvc, sinusoids  # noqa: E402
 from stepline.models.pdvc_captions import Asked  # noqa: E402
 from stepline.models.pdvc_config import PdvcConfig  # noqa: E402
 from stepline.models.pdvc_loss import Predicted, as_boxes, counter_loss, match, segment_losses, soft_losses  # noqa: E402
+from tests.gpu import GPU  # noqa: E402
 
 LENGTH, D, WORDS = 32, 10, 9
 TINY: dict[str, Any] = {
@@ -193,15 +194,15 @@ def test_levels_halve_and_each_position_is_encoded_with_the_duration() -> None:
     assert torch.equal(encoded(model, duration_s=256)[0], encoded(model, duration_s=1000)[0])
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.gpu
 def test_a_gpu_gives_the_losses_and_captions_of_a_cpu() -> None:
     model = network(matcher="soft_soda").eval()
     expected, said = losses(model, VIDEO), decoded(model)
-    moved = tuple(each.cuda() for each in VIDEO)
-    found = model.cuda().losses(moved[0][None], [moved[1]], [moved[2]], durations_s=S_100.cuda())
+    moved = tuple(each.to(GPU) for each in VIDEO)
+    found = model.to(GPU).losses(moved[0][None], [moved[1]], [moved[2]], durations_s=S_100.to(GPU))
     for ours, cpu in zip(found, expected, strict=True):
         torch.testing.assert_close({name: loss.cpu() for name, loss in ours.items()}, cpu, rtol=1e-4, atol=1e-5)
-    there = model.decode(moved[0][None], durations_s=S_100.cuda())[0]
+    there = model.decode(moved[0][None], durations_s=S_100.to(GPU))[0]
     torch.testing.assert_close(there.segments.cpu(), said.segments, rtol=1e-4, atol=1e-5)
     assert there.captions == said.captions
 

@@ -25,6 +25,7 @@ from stepline.errors import ConfigError, StoreError
 from stepline.io import sha256_file
 from stepline.models import all_layer as model
 from tests.benchmarks.spacewalk.conftest import FPS, MadeUp, TinyInputs, chooser_of, fit, predict, scored
+from tests.gpu import GPU
 from tests.media.clips import make as make_video
 
 OPTIONS = {
@@ -227,7 +228,7 @@ def test_a_scale_that_is_learned_is_100_at_most(inputs: Any, drawn: None, tiny: 
 
 @pytest.mark.parametrize(
     "device",
-    ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"))],
+    ["cpu", pytest.param(GPU, marks=pytest.mark.gpu)],
 )
 def test_texts_are_encoded_in_batches_as_one_by_one(inputs: Any, device: str) -> None:
     """Within the parity's tolerance of a network, in the same bytes each time; batches of ``features.batch_size``."""

@@ -1,0 +1,62 @@
+"""Two jobs on one GPU compared with one job that has all cores; random weights."""
+
+import multiprocessing
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+from measure import sized
+
+CORES = sized(len(os.sched_getaffinity(0)), small=2)
+TIMES = sized(8, small=1)
+LIMIT_S = 60
+"""How long a job is awaited."""
+
+
+def job(folder: Path, number: int, jobs: int, ready: Any, ended: Any) -> None:
+    """Run a job on its share of the videos and of the cores, once all jobs have warmed up."""
+    from dataclasses import replace
+
+    from gpu_clips import videos
+    from random_weights import random_presets
+    from stage import FOUR, extracted
+
+    own = folder / f"{jobs}-{number}"
+    own.mkdir()
+    some = videos(folder, 720, CORES, times=TIMES)[number::jobs]
+    specs = [replace(random_presets()[each], compute="bfloat16") for each in FOUR]
+    extracted(some[:1], own, specs, jobs_per_gpu=jobs)
+    ready.wait()
+    extracted(some, own, specs, jobs_per_gpu=jobs, decoders=len(some))
+    ended.wait()
+
+
+def main() -> None:
+    """Print the table."""
+    from gpu_clips import SECONDS, videos
+
+    print(f"all four networks, bfloat16, {CORES} videos of {TIMES * SECONDS} s, 720p, {CORES} decoding processes")
+    print(f"{'':20}{'s':>10}{'video s per s':>16}")
+    context = multiprocessing.get_context("spawn")
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        videos(folder, 720, CORES, times=TIMES)
+        for jobs in (1, 2):
+            ready, ended = (context.Barrier(jobs + 1, timeout=LIMIT_S) for _ in range(2))
+            started = [context.Process(target=job, args=(folder, n, jobs, ready, ended)) for n in range(jobs)]
+            for each in started:
+                each.start()
+            ready.wait()
+            start = perf_counter()
+            ended.wait()
+            spent_s = perf_counter() - start
+            for each in started:
+                each.join()
+            rate = CORES * TIMES * SECONDS / spent_s
+            print(f"{f'{jobs} job' + 's' * (jobs > 1):20}{spent_s:10.2f}{rate:16.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
