@@ -2,6 +2,7 @@
 # make test   everything that continuous integration runs
 # make lint   the static checks only
 # make chaos  random faults for MINUTES (30), with seeds from SEED (1) on: docs/chaos.md
+# make perf   each measurement of perf/ once at a small size
 # make docs   the documentation site, in build/docs
 # make develop  the environment for tests and checks
 # make clean  remove the environment, the caches of tools, and the demo
@@ -10,7 +11,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test test-core lint pytest chaos docs install develop clean
+.PHONY: demo test test-core lint pytest chaos perf docs install develop clean
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -51,6 +52,9 @@ MINUTES ?= 30
 chaos: export OMP_NUM_THREADS := 1
 chaos: develop
 	$(BIN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES)
+
+perf: develop
+	$(BIN)/pytest -m long tests/perf
 
 # Test the parts that work without torch, in a separate environment.
 test-core:

@@ -38,11 +38,11 @@ def line(spec: ClipSpec) -> str:
     """Return the differences by type, whether a second pass gives equal bytes, and the GPU's memory."""
     spec = replace(spec, dtype="float32")
     clips = pictures(spec, 2 if spec.num_frames <= 150 else 1)
+    expected = rows(spec, clips, "cpu")
     if DEVICE == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    found = ""
-    equal = True
-    expected = rows(spec, clips, "cpu")
+        before = torch.cuda.memory_allocated()
+    found, equal = "", True
     for compute in COMPUTE:
         typed = replace(spec, compute=compute)
         try:
@@ -53,7 +53,7 @@ def line(spec: ClipSpec) -> str:
             continue
         found += f"{apart(first, expected):10.1e}"
         equal &= first.tobytes() == second.tobytes()
-    gib = torch.cuda.max_memory_allocated() / 2**30 if DEVICE == "cuda" else 0.0
+    gib = (torch.cuda.max_memory_allocated() - before) / 2**30 if DEVICE == "cuda" else 0.0
     others = apart(expected[:1], expected[1:]) if len(clips) > 1 else float("nan")
     return f"{found}{others:14.1e}{'yes' if equal else 'NO':>8}{gib:8.1f}"
 

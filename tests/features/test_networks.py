@@ -290,6 +290,18 @@ def test_a_gpu_gives_the_rows_of_the_cpu_but_for_rounding(tmp_path: Path) -> Non
     np.testing.assert_allclose(rows["gpu"], rows["cpu"], rtol=1e-4)
 
 
+class Huge(torch.nn.Module):
+    def forward(self, clips: torch.Tensor) -> torch.Tensor:
+        return clips.new_empty(1 << 50)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(GPU == "cpu", reason="only a GPU's memory is full in this way")
+def test_a_full_gpu_is_one_line() -> None:
+    with pytest.raises(StoreError, match="toy: 2 clips do not fit into the GPU's memory: lower features.batch_size"):
+        Network(TOY, Huge(), GPU, 2)(np.zeros((2, 4, 32, 32, 3), np.uint8), np.ones((2, 4), bool))
+
+
 def test_the_manifest_is_the_same_whichever_job_computed_the_rows(tmp_path: Path) -> None:
     shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
     made = []
