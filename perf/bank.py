@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measure import show
+from measure import show, sized
 
 import stepline
 from stepline import paths
@@ -18,8 +18,9 @@ from stepline.features.bank import Bank
 from stepline.io import write_json
 from stepline.spec import FrameSpec
 
-READS = 2000
-SHORT = 20_000
+ROWS = sized(30_000, small=3000)
+READS = sized(2000, small=20)
+SHORT = sized(20_000, small=500)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ def rows(n: int, d: int) -> np.ndarray:
 
 def windows(folder: Path) -> None:
     """Compare random windows of 60 to 1,200 s of one long video."""
-    whole = rows(30_000, 1024)
+    whole = rows(ROWS, 1024)
     np.save(folder / "long.npy", whole)
     store.write(folder / "000", SPEC, {"long": whole}, 1)
     rng = np.random.default_rng(0)
@@ -47,16 +48,17 @@ def windows(folder: Path) -> None:
     starts = (rng.random(READS) * (len(whole) - lengths)).astype(int)
     asked = list(zip(starts.tolist(), (starts + lengths).tolist(), strict=True))
 
+    mapped = np.load(folder / "long.npy", mmap_mode="r")
+    opened = Bank.open([folder / "000"], SPEC)
+
     def flat() -> list[float]:
-        mapped = np.load(folder / "long.npy", mmap_mode="r")
         return [float(np.array(mapped[first:last])[0, 0]) for first, last in asked]
 
     def bank() -> list[float]:
-        opened = Bank.open([folder / "000"], SPEC)
         return [float(np.array(opened.window("long", first, last))[0, 0]) for first, last in asked]
 
     assert flat() == bank()
-    title = f"{READS} random windows of 60 to 1,200 rows of 30,000 x 1024 float16, copied"
+    title = f"{READS} random windows of 60 to 1,200 rows of {ROWS:,} x 1024 float16, copied"
     show(title, "np.memmap on .npy", {"np.memmap on .npy": flat, "Bank.window": bank})
 
 
@@ -74,7 +76,7 @@ def items(folder: Path) -> None:
         return [float(dataset[i][0][0, 0]) for i in order]
 
     assert flat() == dataset_items()
-    title = f"{len(order)} windows of 64 rows of 30,000 x 1024 float16, copied to tensors"
+    title = f"{len(order)} windows of 64 rows of {ROWS:,} x 1024 float16, copied to tensors"
     show(title, "np.memmap on .npy", {"np.memmap on .npy": flat, "Bank.torch": dataset_items})
 
 

@@ -3,12 +3,12 @@
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, chdir
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-from clip import clip
+from clip import SECONDS, clip
 from measure import cpu_s
 
 from stepline import aside, io
@@ -63,18 +63,18 @@ def show(title: str, run: Callable[[], object]) -> None:
 
 def main() -> None:
     """Print the shares."""
-    with tempfile.TemporaryDirectory(dir=".") as name:
-        folder = Path(name).resolve()
+    with tempfile.TemporaryDirectory(dir=".") as name, chdir(name):
+        folder = Path.cwd()
         video = clip(folder, times=1)
         digest = io.sha256_file(video)
         listed = folder / "availability.json"
-        each = {"status": "present", "path": str(video), "sha256": digest, "duration_s": 20.0}
+        each = {"status": "present", "path": str(video), "sha256": digest, "duration_s": SECONDS}
         write_availability(listed, [Record(video=f"v{n}", **each) for n in range(VIDEOS)])  # type: ignore[arg-type]
         work = [Work(spec=HistogramSpec(), store=folder / "features/000")]
         features = partial(extract, listed, work, folder / "features.json", lock=folder / "lock", options=OPTIONS)
         sound = partial(media.prepare, listed, media.Media(folder / "media"), folder / "media.json")
-        show(f"media, {VIDEOS} videos of 20 s", partial(sound, limits=LIMITS))
-        show(f"extract, {VIDEOS} videos of 20 s", partial(features, limits=LIMITS))
+        show(f"media, {VIDEOS} videos of {SECONDS} s", partial(sound, limits=LIMITS))
+        show(f"extract, {VIDEOS} videos of {SECONDS} s", partial(features, limits=LIMITS))
 
 
 if __name__ == "__main__":

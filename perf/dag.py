@@ -13,10 +13,12 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+
+from measure import SMALL, sized
 
 from stepline import paths
 from stepline.availability import Record
@@ -26,13 +28,18 @@ from stepline.config import validate
 from stepline.datasets import htstep, shards
 from stepline.io import sha256_file, write_json
 from stepline.pipeline import Pipeline
+from stepline.pipeline.lost import _records
 
 ROOT = Path(__file__).parents[1]
 TABLE = "results/htstep/table2.csv"
 WEIGHTS = "s3d", "timesformer", "paraphrase-mpnet", "open_clip:ViT-B-32-quickgelu/openai"
 REPEATS = 3
+VIDEOS = sized(1_000_000, small=100)
+LISTED = 5
+"""The videos of each split at a small size."""
 MANY = {"datasets": {"many": {"kind": "list", "videos": "many.csv"}}}
 Jobs = Mapping[str, int]
+Splits = dict[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ def snakemake(*arguments: str) -> Run:
 
 def measure(what: str, *arguments: str, beside: float = 0) -> float:
     """Print and return the median CPU time of a dry run and its jobs, with the ratio to ``beside``."""
-    runs = [snakemake("-n", *arguments) for _ in range(REPEATS + 1)][1:]
+    runs = [snakemake("-n", *arguments) for _ in range(sized(REPEATS + 1, small=1))][-REPEATS:]
     cpu_s, peak_mib = median(run.cpu_s for run in runs), max(run.peak_mib for run in runs)
     jobs = ", ".join(f"{n} {rule}" for rule, n in runs[0].jobs.items())
     total = sum(runs[0].jobs.values())
@@ -88,8 +95,15 @@ def fill(mirror: Path, data: Path) -> None:
         for file in weights.files:
             (mirror / "weights" / weights.name / file.name).touch()
     (mirror / "htstep/narrations" / htstep.NARRATIONS).write_text("{}")
-    for verb in (["fetch", "htstep/v1"], ["htstep", "make-annotations", str(mirror)]):
-        subprocess.run([sys.executable, "-m", "stepline", *verb], check=True, stdout=subprocess.DEVNULL)
+    verb("fetch", "htstep/v1")
+    if SMALL:
+        relist(lambda splits: {split: videos[:LISTED] for split, videos in splits.items()})
+    verb("htstep", "make-annotations", str(mirror))
+
+
+def verb(*words: str) -> None:
+    """Run a verb."""
+    subprocess.run([sys.executable, "-m", "stepline", *words], check=True, stdout=subprocess.DEVNULL)
 
 
 def make(mirror: Path) -> None:
@@ -111,27 +125,47 @@ def make(mirror: Path) -> None:
             records[video.id] = asdict(found)
             (folder / f"{video.id}.json").write_text(json.dumps({"videos": {video.id: records[video.id]}}, indent=2))
         write_json(paths.availability("htstep", shard), {"videos": records})
+    place(pipeline)
     jobs = [*plan.jobs("table2")]
     releases = {plan.release_manifest(release) for job in jobs for release in plan.reads(job)}
-    features = [path for name in pipeline.features.computed for path in pipeline.features.manifests(name)]
     fits = [path for job in jobs if job.entry.trained for path in plan.fits(job)]
-    made = [*features, *fits, *map(plan.predictions, jobs), *map(plan.scores, jobs), Path(TABLE)]
+    made = [*fits, *map(plan.predictions, jobs), *map(plan.scores, jobs), Path(TABLE)]
     for path in [*made, Path(TABLE).with_suffix(".md")]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    for release in sorted(path.parent.name for path in releases):
-        subprocess.run(
-            [sys.executable, "-m", "stepline", "fetch", f"htstep/{release}"], check=True, stdout=subprocess.DEVNULL
-        )
+    for path in sorted(path for path in releases if not path.exists()):
+        verb("fetch", f"htstep/{path.parent.name}")
     snakemake("--touch", "--forceall", TABLE, "--configfile", "study.json")
 
 
-def list_another() -> None:
-    """Add a video to the fetched splits."""
+def place(pipeline: Pipeline) -> None:
+    """Write the records of the jobs of all shards, and empty files for those that they list, unless they exist."""
+    said = pipeline.speech.record if "speech" in pipeline.demand.stages else {}
+    for shard in pipeline.videos.all_shards:
+        for record, listed in _records(pipeline, shard):
+            if Path(record) == paths.availability(pipeline.name, shard):
+                continue
+            made = {
+                video.id: {
+                    "status": "present",
+                    "n_rows": 1,
+                    "audio": {"status": "present"},
+                    "pictures": {"1": f"{paths.thumbnails(pipeline.name)}/{video.id}/1.jpg"},
+                }
+                for video in pipeline.videos.members(shard)
+            }
+            for path in [Path(record), *map(Path, listed.files(made))]:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+            Path(record).write_text(json.dumps({"videos": made, **said}))
+
+
+def relist(change: Callable[[Splits], Splits]) -> None:
+    """Change the videos of the fetched splits."""
     release = htstep.RELEASES.folder("v1")
     listed = release / htstep.FILES["v1"][1].path
     splits, fetched = json.loads(listed.read_text()), json.loads((release / "release.json").read_text())
-    listed.write_text(json.dumps(splits | {"train": [*splits["train"], "one-more---"]}))
+    listed.write_text(json.dumps(change(splits)))
     fetched["files"][listed.name] = sha256_file(listed)
     write_json(release / "release.json", fetched)
 
@@ -159,10 +193,10 @@ def make_many() -> None:
             (folder / f"{video.id}.json").write_text(json.dumps({"videos": {video.id: records[video.id]}}, indent=2))
             (spoken / f"{video.id}.json").write_text('{"n_sentences": 1}')
         paths.availability("many", shard).write_text(json.dumps({"videos": records}, indent=2))
-    made = [*pipeline.summary_inputs(), *pipeline.report_inputs()]
-    for path in [*made, *(Path("results/many") / name for name in ("videos.csv", "videos.md", "report.html"))]:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
+    place(pipeline)
+    Path("results/many").mkdir(parents=True)
+    for name in ("videos.csv", "videos.md", "report.html"):
+        Path("results/many", name).touch()
     snakemake("--touch", "--forceall", "--configfile", "many.json")
 
 
@@ -170,7 +204,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="a folder with taxonomy.csv and video_splits.json")
-    parser.add_argument("--listed", type=int, default=1_000_000, help="videos in the list; a million needs 8 GB")
+    parser.add_argument("--listed", type=int, default=VIDEOS, help="videos in the list; a million needs 8 GB")
     parsed = parser.parse_args()
     data = parsed.data.absolute()
     os.environ["PYTHONPATH"] = str(ROOT / "src")
@@ -193,7 +227,7 @@ def main() -> None:
         file.touch()
         measure("the same, another file of one video", *study, beside=least)
         os.utime(file, ns=(before, before))
-        list_another()
+        relist(lambda splits: splits | {"train": [*splits["train"], "one-more---"]})
         measure("the same, one more video listed", *study, beside=least)
         del os.environ["STEPLINE_MIRROR"]
         list_many(parsed.listed)

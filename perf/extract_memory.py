@@ -1,66 +1,79 @@
-"""Peak memory of the features stage for four presets in one pass, without networks, by the length of the video."""
+"""Peak memory of the features stage for four presets in one pass, without networks, by the length of the video.
 
+The stage runs in a new process for each length, as a process keeps some of the memory that it frees.
+"""
+
+import subprocess
+import sys
 import tempfile
-import threading
-from collections.abc import Callable
+import time
+from contextlib import chdir
 from pathlib import Path
 
-TIMES = {"20 s": 1, "10 min": 30, "1 h": 180}
+import psutil
+from measure import sized
+
+DEVICES = sized({1: ("cpu", "cuda"), 30: ("cpu", "cuda"), 180: ("cpu",)}, small={1: ("cpu", "cuda")})
+"""The devices whose batches are measured, by how often the clip is repeated."""
 
 
-def peak_mb(work: Callable[[], object]) -> float:
-    """Return the peak increase in memory of this process and its children during ``work``, in MiB.
+def extract(device: str, video: Path) -> None:
+    """Run the stage after the end of standard input, with the batches of a device. Imports count as the program."""
+    # Imported here, because the decoding process may import this file too.
+    import torch
+    from stage import FOUR, extracted, stand_in
 
-    Shared pages count in each process.
-    """
-    import psutil
+    from stepline.backbones.histogram import HistogramSpec
+    from stepline.features import encoder
 
-    process, ended, most = psutil.Process(), threading.Event(), 0
+    torch.set_num_threads(1)
+    encoder.FRAMES["cpu"], encoder.MOST["cpu"] = encoder.FRAMES[device], encoder.MOST[device]
+    with tempfile.TemporaryDirectory() as name, chdir(name):
+        extracted([video.with_name("once.mp4")], Path(name), [HistogramSpec()])
+        print("imported", flush=True)
+        sys.stdin.read()
+        extracted([video], Path(name), [stand_in(each) for each in FOUR])
 
-    def held() -> int:
-        total = 0
+
+def held_mib(process: psutil.Process) -> float:
+    """Return the memory of a process and its children, in MiB. Processes that share a page count a part of it each."""
+    total = 0
+    try:
         for each in (process, *process.children(recursive=True)):
-            try:
-                total += each.memory_info().rss
-            except psutil.NoSuchProcess:
-                continue
-        return total
+            total += each.memory_full_info().pss
+    except psutil.NoSuchProcess:  # it ended in the meantime
+        return 0.0
+    return total / 2**20
 
-    def watch() -> None:
-        nonlocal most
-        while not ended.wait(0.05):
-            most = max(most, held())
 
-    before = held()
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    work()
-    ended.set()
-    watcher.join()
-    return (most - before) / 2**20
+def peak_mib(device: str, video: Path) -> float:
+    """Return the peak increase in memory of the stage's processes, in MiB."""
+    command = [sys.executable, __file__, device, video]
+    with psutil.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        before = most = held_mib(process)
+        process.stdin.close()
+        while process.poll() is None:
+            most = max(most, held_mib(process))
+            time.sleep(0.05)
+    assert not process.returncode
+    return most - before
 
 
 def main() -> None:
     """Print the table."""
-    # Imported here, because the decoding process imports this file too.
-    import torch
-    from clip import clip
-    from stage import FOUR, extracted, stand_in
+    from clip import SECONDS, clip
 
-    from stepline.features import network
-
-    torch.set_num_threads(1)
-    specs = [stand_in(each) for each in FOUR]
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        extracted([clip(folder, times=1)], folder, specs)  # imports count as the program
-        for device in ("cpu", "cuda"):
-            network.FRAMES["cpu"], network.MOST["cpu"] = network.FRAMES[device], network.MOST[device]
-            for length, times in list(TIMES.items())[: 3 if device == "cpu" else 2]:
-                video = clip(folder, times=times)
-                peak = peak_mb(lambda video=video: extracted([video], folder, specs))
+        for times, devices in DEVICES.items():
+            video = clip(Path(name), times=times)
+            for device in devices:
+                length, peak = f"{times * SECONDS} s", peak_mib(device, video)
                 print(f"{length:10} of 1280x720, batches as on {device}: {peak:6.0f} MiB", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) == 3:
+        extract(sys.argv[1], Path(sys.argv[2]))
+    else:
+        main()

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import av
-from clip import clip
+from clip import SECONDS, clip
 from imageio_ffmpeg import get_ffmpeg_exe
 from measure import show
 
@@ -45,7 +45,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = clip(Path(folder), times=2)
         show(
-            "40 s of 1280x720 at 30 frames per second",
+            f"{2 * SECONDS} s of 1280x720 at 30 frames per second",
             PEER,
             {
                 PEER: lambda: to_null(path),

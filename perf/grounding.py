@@ -4,11 +4,11 @@ from collections import defaultdict
 from functools import partial
 
 import numpy as np
-from measure import show
+from measure import show, sized
 
 from stepline.metrics.grounding import TIOUS, PredictedSegments, Reading, TrueSegments, article_grounding
 
-VIDEOS, ACTIVITIES, STEPS, PREDICTED = 600, 120, 12, 200
+VIDEOS, ACTIVITIES, STEPS, PREDICTED = *sized((600, 120), small=(20, 4)), 12, 200
 READINGS: tuple[Reading, Reading] = ("official", "per_query")
 ARTICLES = {
     activity * STEPS + step: (f"activity {activity:03}", "none")

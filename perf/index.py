@@ -16,7 +16,7 @@ from statistics import median
 from time import perf_counter
 
 import numpy as np
-from measure import cpu_s
+from measure import cpu_s, sized
 from moments import video
 from numpy.typing import NDArray
 
@@ -108,7 +108,7 @@ def questions(searcher: Searcher, repeats: int) -> list[list[tuple[str, float]]]
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--videos", type=int, default=10_000, help="number of videos of 1,000 rows")
+    parser.add_argument("--videos", type=int, default=sized(10_000, small=5), help="number of videos of 1,000 rows")
     parser.add_argument("--folder", type=Path, required=True, help="for the files, which a later run uses again")
     parsed = parser.parse_args()
     parsed.folder.mkdir(parents=True, exist_ok=True)

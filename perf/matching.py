@@ -1,12 +1,12 @@
 """The soft ordered matching by diagonals, compared with the same table cell by cell, forward and backward."""
 
 import torch
-from measure import show
+from measure import show, sized
 from torch import Tensor
 
 from stepline.models.matching import soft_ordered
 
-SEGMENTS, QUERIES, GAMMA = 8, 100, 0.01
+SEGMENTS, QUERIES, GAMMA = sized(8, small=3), sized(100, small=10), 0.01
 COST = -torch.rand(1, SEGMENTS, QUERIES, generator=torch.Generator().manual_seed(0))
 
 

@@ -1,4 +1,4 @@
-"""A bank on object storage, compared with plain downloads of the same bytes and with a local bank. It needs a service.
+"""A bank on object storage, compared with plain downloads of the same bytes. It needs a service.
 
 AWS_ENDPOINT_URL names the service. The bank is written below the given URL, and is not removed.
 """
@@ -12,6 +12,7 @@ from statistics import median
 
 import numpy as np
 import obstore
+from measure import sized
 
 from stepline import paths
 from stepline.features import objects, store
@@ -19,7 +20,7 @@ from stepline.features.bank import Bank
 from stepline.paths import located
 from stepline.spec import FrameSpec
 
-VIDEOS, SHARDS, ROWS, DIMENSION = 100, 4, 600, 1024
+VIDEOS, SHARDS, ROWS, DIMENSION = sized(100, small=3), 4, sized(600, small=50), 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,7 @@ SPEC = Synthetic(name="perf", label="object-store", revision=1, fps=1)
 def elapsed(calls: dict[str, Callable[[], object]], repeats: int = 5) -> None:
     """Print the median wall time of each call, and its ratio to the first."""
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for repeat in range(repeats + 1):
+    for repeat in range(sized(repeats, small=1) + 1):
         for name, call in calls.items():
             start = time.perf_counter()
             call()

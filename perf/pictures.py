@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from clip import clip as clip_720p
 from clip import ffmpeg
-from measure import show
+from measure import show, sized
 from PIL.Image import Resampling, fromarray
 from torch.nn.functional import interpolate
 
@@ -19,7 +19,7 @@ from stepline.media.decode import frames
 from stepline.media.frame import DecodedFrame
 from stepline.spec import Step
 
-FRAMES = 30
+FRAMES, LARGE_S = sized((30, "3"), small=(1, "0.1"))
 PEER = "PIL, bicubic, short side 224"
 
 
@@ -71,7 +71,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         clip = clip_720p(Path(folder), times=1)
         large = Path(folder, "large.mp4")
-        ffmpeg("-i", clip, "-t", "3", "-vf", "scale=1920:1080", large)
+        ffmpeg("-i", clip, "-t", LARGE_S, "-vf", "scale=1920:1080", large)
         for name, path in {"1280x720": clip, "1920x1080": large}.items():
             shown = list(islice(frames(path), FRAMES))
             each = partial(partial, of_all, shown)

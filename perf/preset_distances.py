@@ -1,7 +1,8 @@
 """The differences between each preset and its ``-as-released`` variant, on real clips: a Markdown table.
 
 Times: the mean delay of the released variant's frames over all rows. Pictures and vectors are from the first rows of
-each clip; vectors are from networks that are filled by the recipe of ``--parity``.
+each clip, and pictures only from places where both show one; vectors are from networks that are filled by the recipe of
+``--parity``.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from measure import sized
 from numpy.typing import NDArray
 
 from stepline.backbones.parity import weights
@@ -25,8 +27,14 @@ from stepline.media.read import pyav
 from stepline.media.timeline import Timeline, scan
 from stepline.spec import ClipSpec
 
-ROWS = 2
-LISTED = [(0.0, 5.0), (2.0, 10.0)]
+ROWS = sized(2, small=1)
+RECIPES = (
+    ("s3d", "s3d_howto100m.pth", "", ""),
+    ("timesformer", "TimeSformer_divST_8x32_224_HowTo100M_pretrained.pth", "full", ""),
+    ("videoclip", "checkpoint_best.pt", "full", "mmmodel."),
+)
+"""Architecture, checkpoint, configuration in the manifest, and prefix of the names in the checkpoint."""
+LISTED = sized([(0.0, 5.0), (2.0, 10.0)], small=[(0.0, 0.5), (0.2, 0.9)])
 """The clips for presets that use listed clips."""
 SUFFIX = "-as-released"
 
@@ -55,19 +63,14 @@ def seen(path: Path, timeline: Timeline, spec: ClipSpec) -> Seen:
 
 def filled(parity: Path, folder: Path) -> dict[str, dict[str, Path]]:
     """Write checkpoints with weights from the recipe, and return the files of each architecture with a recipe."""
-    files = {}
-    for name, file, config, prefix in (
-        ("s3d", "s3d_howto100m.pth", "", ""),
-        ("timesformer", "TimeSformer_divST_8x32_224_HowTo100M_pretrained.pth", "full", ""),
-        ("videoclip", "checkpoint_best.pt", "full", "mmmodel."),
-    ):
+    files: dict[str, dict[str, Path]] = {}
+    for name, file, config, prefix in sized(RECIPES, small=RECIPES[:1]):
         manifest = json.loads((parity / name / "manifest.json").read_text(encoding="utf-8"))
         described = manifest["configs"][config] if config else manifest
         arrays = weights(described["keys"], described["digest_sha256"])
         tensors = {prefix + key: torch.from_numpy(np.asarray(array)) for key, array in arrays.items()}
         torch.save({"model": tensors} if prefix else tensors, folder / file)
-        files[name] = {file: folder / file}
-    files["videoclip"] |= files["s3d"]
+        files[name] = {file: folder / file, **files.get("s3d", {})}
     return files
 
 
@@ -85,9 +88,9 @@ def vectors(spec: ClipSpec, files: Mapping[str, Path], clips: list[Seen]) -> NDA
 
 
 def cosine_distance(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
-    """Return the mean cosine distance of corresponding rows."""
-    norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-    return float(np.mean(1 - (a * b).sum(axis=1, dtype=np.float64) / norms))
+    """Return the mean cosine distance of corresponding rows, half of the squared distance of their directions."""
+    first, second = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (a.astype(float), b.astype(float)))
+    return float(np.mean(((first - second) ** 2).sum(axis=1) / 2))
 
 
 def main() -> None:
@@ -110,7 +113,7 @@ def main() -> None:
             ours, theirs = ([seen(*each, version) for each in timelines.items()] for version in (spec, released))
             common = [min(len(a.t_s), len(b.t_s)) for a, b in zip(ours, theirs, strict=True)]
             later = [(b.t_s[:n] - a.t_s[:n]).ravel() for a, b, n in zip(ours, theirs, common, strict=True)]
-            levels = [np.abs(a.clips - b.clips).mean() for a, b in zip(ours, theirs, strict=True)]
+            levels = [np.abs(a.clips - b.clips)[a.shown & b.shown].mean() for a, b in zip(ours, theirs, strict=True)]
             apart = "not computed"
             if spec.architecture in files:
                 both = (

@@ -6,19 +6,19 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from clip import clip
-from measure import cpu_s
+from clip import SECONDS, clip
+from measure import cpu_s, sized
 
 from stepline.features.frames import READERS
 from stepline.media.timeline import scan
 from stepline.media.torchcodec import ffmpeg_of_pyav
 
-RATES = (1, 8, 30)
-REPEATS = 3
+RATES = sized((1, 8, 30), small=(8,))
+REPEATS = sized(3, small=1)
 
 
 def read(name: str, fps: int, path: Path) -> None:
-    """Print the CPU seconds of reading frames after a warm-up, and the peak of this process's memory in MB."""
+    """Print the CPU seconds of reading frames after a warm-up, and the peak of this process's memory in MiB."""
     timeline = scan(path)
     indices = timeline.select("at_or_before", fps)
     for _ in range(2):
@@ -43,11 +43,11 @@ def main() -> None:
                     command = [sys.executable, __file__, name, str(fps), path]
                     done = subprocess.run(command, check=True, capture_output=True, text=True)
                     each.append([float(number) for number in done.stdout.split()])
-            print(f"20 s of 1280x720, {fps} frames per second\n{'':20}{'CPU s':>10}{'ratio':>10}{'MB':>10}")
+            print(f"{SECONDS} s of 1280x720, {fps} frames per second\n{'':20}{'CPU s':>10}{'ratio':>10}{'MiB':>10}")
             peer_s = median(used for used, _ in found["pyav"])
             for name, each in found.items():
-                used_s, mb = (median(numbers) for numbers in zip(*each, strict=True))
-                print(f"{name:20}{used_s:10.3f}{used_s / peer_s:10.2f}{mb:10.0f}", flush=True)
+                used_s, mib = (median(numbers) for numbers in zip(*each, strict=True))
+                print(f"{name:20}{used_s:10.3f}{used_s / peer_s:10.2f}{mib:10.0f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def stepline(title: str, dataset: Mapping[str, Any], options: Mapping[str, Any])
 
     return System(
         title=title,
-        packages=("-c", str(HERE.parent / "constraints.txt"), "-e", f"{HERE.parent}[media]", "torch"),
+        packages=("-c", str(HERE.parent / "constraints.txt"), "-e", f"{HERE.parent}[media]"),
         head="from stepline.spec import ClipSpec\n\n\n",
         tail="""
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import av
 import numpy as np
+from measure import sized
 from numpy.typing import NDArray
 from rerun_networks import changed, commented, lines
 from rerun_systems import Place, State, System, cocoindex, environment, pixeltable, stepline
@@ -50,7 +51,7 @@ class Size:
 
 
 SIZES = {
-    "clips": Size(make=clips, n=16, events=11),
+    "clips": Size(make=clips, n=sized(16, small=4), events=11),
     "long": Size(make=joined, n=4, events=3),
     "shards": Size(make=clips, n=64, events=3, options={"shard_hours": 0.0036}),
 }
@@ -224,13 +225,13 @@ def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", choices=SIZES, default="clips")
-    parser.add_argument("--series", type=int, default=2)
+    parser.add_argument("--series", type=int, default=sized(2, small=1))
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir(), "stepline-reruns"))
     options = parser.parse_args()
     size = SIZES[options.size]
     ctypes.CDLL(None).prctl(SUBREAPER, 1)
     folder: Path = options.folder.resolve()
-    files = size.make(folder / options.size, size.n + 2)
+    files = size.make(folder / sized("", small="small") / options.size, size.n + 2)
     wanted = [
         stepline("Stepline, features", {"stages": ["features"]}, size.options),
         stepline("Stepline, all but speech", {"stages": ["shots", "features", "pictures"]}, size.options),

@@ -3,12 +3,13 @@
 import itertools
 import random
 
-from measure import show
+from measure import show, sized
 
 from stepline.benchmarks.spacewalk.samples import _Geometry, retrieval
 from stepline.datasets.schema import Recording, Release, Segment, Step
 
 MIN_DISTANCE, BOUNDARY = 899, 449
+SAMPLES, SEGMENTS = sized((2000, 200), small=(20, 10))
 
 
 def made_up(n_segments: int) -> Release:
@@ -38,17 +39,19 @@ def try_all(own: int, other: int) -> list[int]:
 
 def main() -> None:
     """Print the table."""
-    release = made_up(200)
+    release = made_up(SEGMENTS)
     lengths = [s.end_frame - s.start_frame for s in release.recordings["v"].segments]
     pairs = [pair for a, b in itertools.pairwise(lengths) for pair in ((a, b), (b, a))]
     for own, other in pairs:
         assert list(_Geometry(own, other, MIN_DISTANCE, BOUNDARY).queries()) == try_all(own, other)
     show(
-        "2,000 retrieval samples of one recording with 200 segments",
+        f"{SAMPLES:,} retrieval samples of one recording with {SEGMENTS} segments",
         "every frame tried, nothing drawn",
         {
             "every frame tried, nothing drawn": lambda: [try_all(*pair) for pair in pairs],
-            "stepline, samples drawn": lambda: retrieval(release, n=2000, min_distance=MIN_DISTANCE, boundary=BOUNDARY),
+            "stepline, samples drawn": lambda: retrieval(
+                release, n=SAMPLES, min_distance=MIN_DISTANCE, boundary=BOUNDARY
+            ),
         },
     )
 

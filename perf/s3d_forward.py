@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import torch
-from measure import show
+from measure import show, sized
 from peer_s3d import Published
 from stage import s3d_weights
 
@@ -13,7 +13,7 @@ from stepline.backbones.parity import Output
 from stepline.backbones.registry import presets
 
 PEER = "as published, batch 1, fp32"
-CLIPS = 4
+CLIPS, SIDE = 4, sized(224, small=64)
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
         published = Published(weights)
         ours, half = (s3d.load(presets()["s3d-htstep"], {weights.name: weights}) for _ in range(2))
     half.bfloat16()
-    clips = torch.rand(CLIPS, 3, 16, 224, 224)
+    clips = torch.rand(CLIPS, 3, 16, SIDE, SIDE)
 
     def one_by_one() -> torch.Tensor:
         return torch.cat([published(clip[None]) for clip in clips])

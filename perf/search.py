@@ -16,7 +16,7 @@ from time import perf_counter
 os.environ["OMP_NUM_THREADS"] = "1"  # before numpy is imported
 
 import numpy as np
-from measure import show
+from measure import show, sized
 
 from stepline import paths
 from stepline.cli.search import answer, pipeline_of
@@ -26,7 +26,7 @@ from stepline.pipeline import Pipeline
 from stepline.search.searcher import Searcher
 from stepline.search.state import state
 
-VIDEOS, ROWS, DIMENSION = 4282, 32, 1024
+VIDEOS, ROWS, DIMENSION = sized(4282, small=130), 32, 1024
 TEXT = "make a memory jar"
 TOWER = Path(__file__).with_name("random_tower.py")
 VERB = Namespace(
@@ -82,7 +82,7 @@ def main() -> None:
         }
         show("a question and its page", "Searcher.ask", calls, repeats=3)
         times = []
-        for _ in range(21):
+        for _ in range(sized(21, small=1)):
             start = perf_counter()
             searcher.ask(TEXT)
             times.append(1000 * (perf_counter() - start))

@@ -3,11 +3,11 @@
 from itertools import pairwise
 
 import numpy as np
-from measure import show
+from measure import show, sized
 
 from stepline.metrics import soda_d_videos
 
-VIDEOS, TRUE, PREDICTED = 10_000, 8, 30
+VIDEOS, TRUE, PREDICTED = sized(10_000, small=100), 8, 30
 
 Video = list[list[float]]
 

@@ -3,11 +3,12 @@
 import resource
 
 import numpy as np
-from measure import show
+import psutil
+from measure import show, sized
 
 from stepline.models.tw_finch import tw_finch
 
-ROWS, DIMENSION, SEGMENTS, BLOCK = 34_000, 768, 75, 1024
+ROWS, DIMENSION, SEGMENTS, BLOCK = sized(34_000, small=3000), 768, sized(75, small=10), 1024
 
 
 def walk() -> np.ndarray:
@@ -27,18 +28,14 @@ def product(features: np.ndarray) -> None:
             rows[first : first + BLOCK] @ rows[second : second + BLOCK].T
 
 
-def peak_mib() -> float:
-    """Return the peak memory of this process so far, in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def main() -> None:
     """Print the peak memory, then the table."""
     features = walk()
     tw_finch(features[:100], 2)
-    before = peak_mib()
+    before_mib = psutil.Process().memory_info().rss / 2**20
     labels = tw_finch(features, SEGMENTS)
-    print(f"{labels.max() + 1} segments: at most {peak_mib() - before:.0f} MiB above the program and the features")
+    above_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before_mib
+    print(f"{labels.max() + 1} segments: at most {above_mib:.0f} MiB above the program and the features")
     calls = {"tw_finch": lambda: tw_finch(features, SEGMENTS), "a product": lambda: product(features)}
     show(f"{ROWS} x {DIMENSION} rows, {SEGMENTS} segments", "a product", calls, repeats=1)
 
