@@ -21,10 +21,9 @@ def write(folder: Path) -> None:
     from clip import X264, clip, ffmpeg
 
     with tempfile.TemporaryDirectory() as name:
-        whole = clip(Path(name), times=1)
-        ffmpeg("-i", whole, "-t", str(SECONDS), "-an", "-c", "copy", folder / "720p.mp4")
-        larger = ["-vf", "scale=1920:1080,noise=alls=6:allf=t", *X264, "-b:v", "5000k"]
-        ffmpeg("-i", whole, "-t", str(SECONDS), "-an", *larger, folder / "1080p.mp4")
+        cut = ["-i", clip(Path(name), times=1), "-frames:v", str(30 * SECONDS), "-an"]
+        ffmpeg(*cut, *X264, folder / "720p.mp4")
+        ffmpeg(*cut, "-vf", "scale=1920:1080,noise=alls=6:allf=t", *X264, "-b:v", "5000k", folder / "1080p.mp4")
 
 
 def videos(folder: Path, height: int, n: int, *, times: int) -> list[Path]:
