@@ -72,13 +72,11 @@ def main() -> None:
         extract.decoded = spent.awaited(extract.decoded)
         FeatureCache.add = spent.timed("writes rows", FeatureCache.add)
         Network._normalised = spent.timed("sends and normalises pictures", Network._normalised)
-        Network._rows = spent.timed("runs networks, sends and normalises pictures", Network._rows)
-        start = perf_counter()
-        found = kernels(lambda: extracted(some, folder, specs, decoders=CORES))
-        total_s = perf_counter() - start
-    spent.by["runs networks"] = spent.by.pop("runs networks, sends and normalises pictures")
+        Network._rows = spent.timed("runs networks", Network._rows)
+        found = kernels(spent.timed("all", lambda: extracted(some, folder, specs, decoders=CORES)))
+    total_s = spent.by.pop("all")
     spent.by["runs networks"] -= spent.by["sends and normalises pictures"]
-    spent.by["everything else: start, trace, commit"] = total_s - spent.by.total()
+    spent.by["everything else: start and commit"] = total_s - spent.by.total()
     print(f"all four networks, bfloat16, {CORES} videos of {TIMES * SECONDS} s, 720p, {CORES} decoding processes")
     print(f"{'':60}{'s':>10}{'share':>10}")
     for what, seconds in [("the GPU is busy", busy_s(found)), *spent.by.most_common()]:
