@@ -16,7 +16,7 @@ LIMIT_S = 60
 
 
 def job(folder: Path, number: int, jobs: int, ready: Any, ended: Any) -> None:
-    """Run a job on its share of the videos and of the cores, once all jobs have warmed up."""
+    """Run one of ``jobs`` on its share of the videos and of the cores, once all are ready."""
     from dataclasses import replace
 
     from gpu_clips import videos
@@ -27,14 +27,14 @@ def job(folder: Path, number: int, jobs: int, ready: Any, ended: Any) -> None:
     own.mkdir()
     some = videos(folder, 720, CORES, times=TIMES)[number::jobs]
     specs = [replace(random_presets()[each], compute="bfloat16") for each in FOUR]
-    extracted(some[:1], own, specs, jobs_per_gpu=jobs)
+    extracted(some[:1], own, specs, jobs_per_gpu=3)
     ready.wait()
-    extracted(some, own, specs, jobs_per_gpu=jobs, decoders=len(some))
+    extracted(some, own, specs, jobs_per_gpu=3, decoders=len(some))
     ended.wait()
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table. All jobs start at once, because their start takes longest."""
     from gpu_clips import SECONDS, videos
 
     print(f"all four networks, bfloat16, {CORES} videos of {TIMES * SECONDS} s, 720p, {CORES} decoding processes")
@@ -43,19 +43,20 @@ def main() -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         videos(folder, 720, CORES, times=TIMES)
-        for jobs in (1, 2):
-            ready, ended = (context.Barrier(jobs + 1, timeout=LIMIT_S) for _ in range(2))
-            started = [context.Process(target=job, args=(folder, n, jobs, ready, ended)) for n in range(jobs)]
-            for each in started:
-                each.start()
+        barriers = {jobs: [context.Barrier(jobs + 1, timeout=LIMIT_S) for _ in range(2)] for jobs in (1, 2)}
+        shares = [(number, jobs) for jobs in barriers for number in range(jobs)]
+        started = [context.Process(target=job, args=(folder, n, jobs, *barriers[jobs])) for n, jobs in shares]
+        for each in started:
+            each.start()
+        for jobs, (ready, ended) in barriers.items():
             ready.wait()
             start = perf_counter()
             ended.wait()
             spent_s = perf_counter() - start
-            for each in started:
-                each.join()
             rate = CORES * TIMES * SECONDS / spent_s
             print(f"{f'{jobs} job' + 's' * (jobs > 1):20}{spent_s:10.2f}{rate:16.1f}", flush=True)
+        for each in started:
+            each.join()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The features stage on a device: its rate as a share of the slower of decoding and network; random weights.
 
-All cores come first; then, for fewer, all networks in bfloat16 on 720p; then the rest.
+All networks in bfloat16 on 720p come first, with any number of processes; then the rest with a process per core.
 """
 
 import os
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 CORES = sized(len(os.sched_getaffinity(0)), small=2)
 COUNTS = [CORES, *(n for n in (1, 2, 4, 8, 16) if n < CORES)]
 COMPUTE = "bfloat16", "float32"
-TIMES, PASSES = sized(8, small=1), sized(10, small=1)
-"""Repetitions of the clip in a video; forward passes of a measurement."""
+TIMES = sized({"bfloat16": 8, "float32": 2}, small={"bfloat16": 1, "float32": 1})
+"""Repetitions of the clip in a video."""
+LEAST_S = sized(1, small=0.01)
+"""How long a network is measured."""
 
 
 def main() -> None:
@@ -32,8 +34,10 @@ def main() -> None:
     from random_weights import DEVICE, random_presets
     from stage import FOUR, extracted
 
+    from stepline.errors import SteplineError
+
     presets = random_presets()
-    print(f"{CORES} cores; a video of {TIMES * SECONDS} s for each decoding process; video seconds per second")
+    print(f"{CORES} cores; a video for each decoding process; video seconds per second")
     heads = "decode", "network", "stage", "share"
     print(f"{'':8}{'processes':>10}{'networks':>22}{'':>10}{''.join(f'{each:>10}' for each in heads)}")
     with TemporaryDirectory() as name:
@@ -46,21 +50,25 @@ def main() -> None:
 
         @cache
         def decode(height: int, n: int, chosen: tuple[str, ...]) -> float:
-            return decode_rate(videos(folder, height, n, times=TIMES), [presets[each] for each in chosen], n)
+            some = videos(folder, height, n, times=TIMES["bfloat16"])
+            return decode_rate(some, [presets[each] for each in chosen], n)
 
-        each_n = [*product(HEIGHTS, COMPUTE, (FOUR, *sized([(each,) for each in FOUR], small=[])))]
-        fewer = COUNTS[1:]
-        order = [*product([CORES], each_n), *product(fewer, each_n[:1]), *product(fewer, each_n[1:])]
-        for n, (height, compute, chosen) in order:
+        def figures(n: int, compute: str, height: int, chosen: tuple[str, ...]) -> str:
             model = 1 / sum(1 / network(each, compute) for each in chosen)
-            decoded = decode(height, n, chosen)
-            specs = [replace(presets[each], compute=compute) for each in chosen]
+            decoded, some = decode(height, n, chosen), videos(folder, height, n, times=TIMES[compute])
             start = perf_counter()
-            extracted(videos(folder, height, n, times=TIMES), folder, specs, decoders=n)
-            stage = n * TIMES * SECONDS / (perf_counter() - start)
+            extracted(some, folder, [replace(presets[each], compute=compute) for each in chosen], decoders=n)
+            stage = n * TIMES[compute] * SECONDS / (perf_counter() - start)
+            return f"{decoded:10.1f}{model:10.1f}{stage:10.1f}{stage / min(decoded, model):10.2f}"
+
+        first, *others = product(COMPUTE, HEIGHTS, (FOUR, *sized([(each,) for each in FOUR], small=[])))
+        for n, (compute, height, chosen) in [*product(COUNTS, [first]), *product(COUNTS, others)]:
             what = chosen[0] if len(chosen) == 1 else "all four"
-            figures = f"{decoded:10.1f}{model:10.1f}{stage:10.1f}{stage / min(decoded, model):10.2f}"
-            print(f"{height:>7}p{n:10}{what:>22}{compute:>10}{figures}", flush=True)
+            try:
+                found = figures(n, compute, height, chosen)
+            except SteplineError as error:
+                found = f"  {error}"
+            print(f"{height:>7}p{n:10}{what:>22}{compute:>10}{found}", flush=True)
 
 
 def network_rate(spec: "ClipSpec", device: str) -> float:
@@ -75,10 +83,11 @@ def network_rate(spec: "ClipSpec", device: str) -> float:
     clips = np.random.default_rng(0).integers(256, size=size, dtype=np.uint8)
     shown = np.ones(size[:2], bool)
     network(clips, shown)
-    start = perf_counter()
-    for _ in range(PASSES):
+    start, passes = perf_counter(), 0
+    while perf_counter() - start < LEAST_S:
         network(clips, shown)
-    return PASSES * size[0] * spec.hop / spec.fps / (perf_counter() - start)
+        passes += 1
+    return passes * size[0] * spec.hop / spec.fps / (perf_counter() - start)
 
 
 def decode_rate(videos: Sequence[Path], specs: Sequence["ClipSpec"], n: int) -> float:

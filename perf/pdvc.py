@@ -26,7 +26,7 @@ DIMENSION, WORDS, SEGMENTS, SAID = sized(3072, small=16), sized(1607, small=20),
 """The dimension of features and the vocabulary of YouCook2; the mean segments per video; words per sentence."""
 FITS = {"YouCook2": 840, "Tasty": 2998}
 EPOCHS = 30
-STEPS = sized(100 if DEVICE == "cuda" else 3, small=1)
+STEPS = sized(20 if DEVICE == "cuda" else 3, small=1)
 NETWORK = sized(
     {}, small={"hidden": 32, "feedforward": 32, "caption_hidden": 16, "attention_hidden": 16, "queries": 20}
 )

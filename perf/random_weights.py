@@ -33,7 +33,7 @@ def filled(network: nn.Module) -> nn.Module:
     """Replace all parameters of a transformer by random ones for which its layers keep the scale of their input."""
     for module in network.modules():
         for name, old in module.named_parameters(recurse=False):
-            new = torch.randn(old.shape, device=DEVICE).cpu()
+            new = torch.randn(old.shape, device=DEVICE)
             if old.dim() > 1:
                 new *= old[0].numel() ** -0.5
             else:

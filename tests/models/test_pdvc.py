@@ -195,7 +195,8 @@ def test_levels_halve_and_each_position_is_encoded_with_the_duration() -> None:
 
 
 @pytest.mark.gpu
-def test_a_gpu_gives_the_losses_and_captions_of_a_cpu() -> None:
+def test_a_gpu_gives_the_losses_and_captions_of_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     model = network(matcher="soft_soda").eval()
     expected, said = losses(model, VIDEO), decoded(model)
     moved = tuple(each.to(GPU) for each in VIDEO)
