@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from measure import sized
 
 CORES = sized(len(os.sched_getaffinity(0)), small=2)
-VIDEOS, TIMES = sized(32, small=3), 2
+VIDEOS, TIMES = sized(32, small=2), sized(2, small=1)
 """The number of videos, and how often each repeats the clip."""
 
 

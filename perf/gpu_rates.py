@@ -31,8 +31,9 @@ def main() -> None:
     """Print the table."""
     # Imported here, because the decoding processes import this file too.
     from gpu_clips import HEIGHTS, SECONDS, videos
-    from random_weights import DEVICE, random_presets
+    from random_weights import random_presets
     from stage import FOUR, extracted
+    from updates import DEVICE
 
     from stepline.errors import SteplineError
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from random_weights import DEVICE, SIDE, load, network_of, random_presets
+from random_weights import SIDE, load, network_of, random_presets
+from updates import DEVICE
 
 from stepline.errors import StoreError
 from stepline.features.network import Network

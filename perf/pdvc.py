@@ -3,7 +3,6 @@
 It prints seconds and kernels on a GPU if there is one, otherwise CPU seconds and operators.
 """
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ from measure import show, sized
 from torch import Tensor
 from torch.nn.functional import grid_sample
 from torch.utils._python_dispatch import TorchDispatchMode
-from updates import DEVICE
+from updates import DEVICE, now_s
 
 from stepline.models.deformable import DeformableAttention, Levels, View, values
 from stepline.models.matching import Matcher
@@ -124,17 +123,10 @@ def update(network: Pdvc, videos: Batch) -> Callable[[], None]:
 def update_s(call: Callable[[], None]) -> float:
     """Return the mean seconds of an update, after a warm-up."""
     call()
-    start_s = waited_s()
+    start_s = now_s()
     for _ in range(STEPS):
         call()
-    return (waited_s() - start_s) / STEPS
-
-
-def waited_s() -> float:
-    """Return the time in seconds, once the GPU has finished."""
-    if DEVICE == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter()
+    return (now_s() - start_s) / STEPS
 
 
 def launches(call: Callable[[], None]) -> int:
@@ -179,10 +171,10 @@ def main() -> None:
     network = made().eval()
     one, eight = batch(1), batch(8)
     for videos, n in ((one, 1), (eight, 8)):
-        start_s = waited_s()
+        start_s = now_s()
         said = network.decode(videos["features"], durations_s=videos["durations_s"])
         assert len(said) == n
-        print(f"decoding {n} at once: {(waited_s() - start_s) / n:.2f} s a video", flush=True)
+        print(f"decoding {n} at once: {(now_s() - start_s) / n:.2f} s a video", flush=True)
     procnet()
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import torch
 from measure import SMALL, sized
 from torch import nn
+from updates import DEVICE
 
 from stepline.backbones import s3d
 from stepline.backbones.registry import FAMILIES, presets
 from stepline.spec import ClipSpec
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SIDE = sized(224, small=32)
 """The sides of pictures."""
 WIDTH, FRAMES = 32, 30
