@@ -121,10 +121,10 @@ class Helpers:
         return cls(made, pipelines, cores, gpu, config["media"]["reader"])
 
     def forget_lost(self) -> Iterator[str]:
-        """Remove records that list a file which no longer exists (``stepline.pipeline.lost``); yield a line on each."""
+        """Remove records that list a file which is gone or damaged (``pipeline.lost``); yield a line on each."""
         for pipeline in self.pipelines.values():
-            for record, file in forget_lost(pipeline):
-                yield f"{file} is gone: the job of {record} runs again"
+            for record, reason in forget_lost(pipeline):
+                yield f"{reason}: the job of {record} runs again"
 
     def note_current(self) -> None:
         """Record which features are configured; ``stepline.open_bank`` returns these."""

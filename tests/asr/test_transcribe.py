@@ -76,6 +76,27 @@ def test_sound_that_changed_on_the_disk_is_named(tmp_path: Path) -> None:
         run(tmp_path)
 
 
+def test_audio_that_was_written_again_is_transcribed_again(tmp_path: Path) -> None:
+    """An earlier version's transcript does not say of which audio it is."""
+
+    def write_again(samples: np.ndarray) -> None:
+        wav = tmp_path / "media/a/audio.wav"
+        write_wav(wav, samples)
+        videos = read_manifest(tmp_path / "media.json")
+        audio = {"status": "present", "reason": "", "loud_s": 1.0}
+        of = {"audio": audio, "audio_sha256": sha256_file(wav)}
+        write_manifest(tmp_path / "media.json", videos | {"a": videos["a"] | of})
+
+    media(tmp_path, a=np.zeros(RATE, np.int16), b=np.zeros(RATE, np.int16))
+    assert run(tmp_path)["a"]["reason"] == "no speech found"
+    kept = (tmp_path / "transcripts/b.json").stat().st_ino
+    write_again(speech())
+    assert run(tmp_path)["a"]["n_sentences"] == 2
+    assert (tmp_path / "transcripts/b.json").stat().st_ino == kept
+    write_again(np.zeros(RATE, np.int16))
+    assert run(tmp_path)["a"]["n_sentences"] == 0
+
+
 def test_times_go_on_over_chunks(tmp_path: Path) -> None:
     media(tmp_path, a=np.concatenate([speech(), np.zeros(600 * RATE, np.int16), speech()]))
     run(tmp_path)

@@ -246,7 +246,7 @@ def test_of_a_page_picture_and_sound_come_in_parts(server: FileServer, monkeypat
     record = fetch_video(page)
     assert (record.status, record.format) == ("present", "136+140"), record.reason
     assert server.sent < 0.3 * len(server.files["/v.mp4"])
-    assert read_header(Path(record.path)).probe.has_audio
+    assert read_header(Path(record.path)).probe.audio_tracks
     assert names() == ["a.json", "a.mp4"]
 
 

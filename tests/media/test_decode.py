@@ -92,11 +92,11 @@ def test_a_container_that_leads_elsewhere_is_an_error(tmp_path: Path) -> None:
 
 def test_probe_reads_the_header(tmp_path: Path) -> None:
     header = read_header(make(tmp_path / "a.ts", CFR_25, options={"output_ts_offset": "100"})).probe
-    assert (header.width, header.height, header.start_s, header.has_audio) == (
+    assert (header.width, header.height, header.start_s, header.audio_tracks) == (
         320,
         64,
         100,
-        False,
+        0,
     )
     assert header.fps == pytest.approx(25)
     assert (header.container, header.codec, header.duration_s) == ("mpegts", "h264", pytest.approx(3, abs=0.05))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stepline.availability import Record, read_manifest, write_availability
-from stepline.io import sha256_file
+from stepline.io import read_json, sha256_file, write_sealed
 from stepline.media.decode import MediaError
 from stepline.media.prepare import Media, prepare
 from tests.media.clips import CFR_25, LIMITS, VFR, make, without_audio_between
@@ -61,7 +61,7 @@ def test_a_video_is_probed_scored_and_heard(tmp_path: Path) -> None:
         64,
     )
     assert made["duration_s"] == pytest.approx(3, abs=0.01)
-    assert made["audio"] == {"status": "present", "reason": ""}
+    assert made["audio"] == {"status": "present", "reason": "", "loud_s": pytest.approx(0.14, abs=0.03)}
     scores = pq.read_table(tmp_path / "media/a/scores.parquet")
     assert scores.column("t_s").to_pylist() == [float(t) for t in CFR_25]
     assert scores.schema.metadata[b"time_base"] == b"1/90000"
@@ -75,6 +75,32 @@ def test_audio_is_aligned_with_the_pictures(tmp_path: Path, name: str) -> None:
         present(make(tmp_path / name, CFR_25, audio=clicks(), options=options)),
     )
     assert heard(tmp_path) == pytest.approx([8_000, 24_000, 40_000], abs=16)
+
+
+def test_only_audio_of_earlier_versions_that_is_damaged_or_quiet_is_written_again(tmp_path: Path) -> None:
+    """Its header stated the samples of a first, failed pass; other tracks of a quiet file were not tried."""
+    loud, quiet = clicks(), np.full(48_000, 100, np.int16)
+    sounds = {"cut": loud, "whole": loud, "quiet": quiet}
+    records = [present(make(tmp_path / f"{name}.mp4", CFR_25, audio=sound)) for name, sound in sounds.items()]
+    made = run(tmp_path, *records)
+    for name in sounds:
+        folder = tmp_path / "media" / name
+        old = read_json(folder / "media.json")
+        del old["audio"]["loud_s"]
+        write_sealed(folder / "media.json", old)
+    with open(tmp_path / "media/cut/audio.wav", "r+b") as file:
+        file.seek(40)
+        file.write((1000).to_bytes(4, "little"))
+    before = {name: (tmp_path / "media" / name / "audio.wav").stat().st_ino for name in sounds}
+    again = run(tmp_path, *records)
+    changed = {name for name in sounds if (tmp_path / "media" / name / "audio.wav").stat().st_ino != before[name]}
+    assert changed == {"cut", "quiet"}
+    assert {name: "loud_s" in of["audio"] for name, of in again.items()} == dict.fromkeys(changed, True) | {
+        "whole": False
+    }
+    assert again["cut"] == made["cut"]
+    with wave.open(str(tmp_path / "media/cut/audio.wav")) as wav:
+        assert wav.getnframes() == pytest.approx(48_000, abs=2000)
 
 
 def test_sound_after_a_gap_stays_at_its_time(tmp_path: Path) -> None:
@@ -129,7 +155,7 @@ def test_what_cannot_be_read_is_a_record(tmp_path: Path) -> None:
     [*_, [start_s, end_s, _]] = made["short"]["gaps"]
     assert start_s <= made["short"]["duration_s"] + 0.1
     assert end_s == pytest.approx(10, abs=0.1)
-    assert made["whole"]["audio"] == {"status": "missing", "reason": "no audio stream"}
+    assert made["whole"]["audio"] == {"status": "missing", "reason": "no audio stream", "loud_s": 0.0}
     assert made["private"]["reason"] == "private video"
     assert sorted(os.listdir(tmp_path / "media")) == ["manifests", "short", "whole"]
     assert sorted(os.listdir(tmp_path / "media/whole")) == [

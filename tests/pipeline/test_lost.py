@@ -1,13 +1,16 @@
-"""Records whose files are gone are removed, and no others."""
+"""Records whose files are gone or damaged are removed, and no others."""
 
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from stepline import paths, remembered
 from stepline.availability import Record, write_availability, write_manifest
 from stepline.io import write_json, write_text
 from stepline.pipeline.lost import forget_lost
+from tests.asr.wav import write_wav
 from tests.pipeline.own import made
 
 AVAILABILITY, MEDIA, SHOTS, PICTURES = (
@@ -48,7 +51,7 @@ def features(monkeypatch: pytest.MonkeyPatch) -> str:
     present = {"status": "present", "reason": ""}
     failed = {"status": "failed", "reason": "no video stream"}
     write_manifest(AVAILABILITY, {"a": present, "b": present})
-    write_manifest(MEDIA, {video: {**present, "audio": {"status": sound[video]}} for video in "ab"})
+    write_manifest(MEDIA, {video: {**present, "audio": {"status": sound[video], "loud_s": 1.0}} for video in "ab"})
     write_manifest(SHOTS, {"a": present, "b": present})
     write_manifest(SPEECH, {"a": present, "b": failed})
     write_manifest(PICTURES, {"a": {**present, "pictures": {"0": picture}}, "b": {**present, "pictures": {}}})
@@ -80,7 +83,24 @@ def test_a_record_of_which_a_file_is_gone_is_removed_and_no_other(record: str, f
         record, (found,) = features, Path("features").glob(f"**/{file}")
         file = str(found)
     Path(file).unlink()
-    assert lost() == {record: file}
+    assert lost() == {record: f"{file} no longer exists"}
     assert not Path(record).exists()
     assert all(Path(each).exists() for each in {AVAILABILITY, MEDIA, SHOTS, SPEECH, PICTURES, features} - {record})
     assert lost() == {}
+
+
+def test_a_record_of_media_is_removed_if_an_earlier_version_wrote_a_wrong_header(features: str) -> None:
+    assert features
+    wav = Path("datasets/mine/media/a/audio.wav")
+    loud = (np.arange(32_000) % 40 * 500).astype(np.int16)
+    write_manifest(MEDIA, {"a": {"status": "present", "reason": "", "audio": {"status": "present"}}})
+    write_wav(wav, loud)
+    assert lost() == {}
+    with open(wav, "r+b") as file:
+        file.seek(40)
+        file.write((400).to_bytes(4, "little"))
+    os.utime(wav.parent)
+    assert lost() == {MEDIA: f"{wav} is damaged: its header states another length"}
+    write_manifest(MEDIA, {"a": {"status": "present", "reason": "", "audio": {"status": "present"}}})
+    write_wav(wav, loud // 1000)
+    assert [*lost()] == [MEDIA]

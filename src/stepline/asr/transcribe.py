@@ -95,7 +95,8 @@ def transcribe(
             videos[video] = {"status": absent["status"], "reason": absent["reason"]}
             continue
         of = {"sha256": media["sha256"], "spans": media.get("spans", []), "media_revision": media["revision"]}
-        source = {**of, **by}
+        heard_by = {"audio_sha256": media["audio_sha256"]} if "loud_s" in media["audio"] else {}
+        source = {**of, **heard_by, **by}
         made = read_json(done) if done.is_file() else {}
         failures = {"failures": made["failures"]} if "failures" in made else {}
         if not (path.is_file() and made.get("source") == source):

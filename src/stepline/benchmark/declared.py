@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 UNCHANGING = {*SHOWN, "id", "kind", "table", "inputs"}
 """The fields of an entry that do not affect its numbers: names and descriptions of its line."""
-VIDEO_OPTIONS = {"reader": "media", "orientation": "media", "damaged": "media", "max_height": "download"}
+VIDEO_OPTIONS = dict.fromkeys(("reader", "orientation", "track", "damaged"), "media") | {"max_height": "download"}
 NETWORK_OPTIONS = {"compute": "features", "dtype": "features", "batches": "features"}
 """Option -> its block in the configuration, for options that affect the features of networks."""
 

@@ -2,18 +2,21 @@
 
 import wave
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from math import gcd
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.media.decode import MediaError, fraction, opened, packets, sound
+from stepline.io import atomic_path
+from stepline.media.decode import DamagedError, MediaError, fraction, opened, packets, sound
 from stepline.media.spans import Spans
+from stepline.media.wav import LOUD, QUIET
 
 if TYPE_CHECKING:
     import av
@@ -24,6 +27,18 @@ PIECES = 64
 NONE = "no audio could be decoded"
 AHEAD_S = 1.0
 """How long before a span the decoding of its audio starts, so that decoder and filter have settled."""
+LOUDER = 10
+"""How many times longer another track or channel must be loud to be used instead."""
+
+
+class Source(NamedTuple):
+    """Where the audio of a file comes from, counted from 1.
+
+    track: None means the default track, or the first if none is flagged. channel: None means the mix of all channels.
+    """
+
+    track: int | None
+    channel: int | None = None
 
 
 class Resampler:
@@ -31,9 +46,10 @@ class Resampler:
 
     first: the position of the first output sample, in samples of the frames. Audio before it is cut. If times jump by
         more than 0.1 s, gaps are filled with silence and overlaps are cut (ffmpeg's aresample=async=1).
+    channel: the channel that is used, counted from 1, instead of the mix of all.
     """
 
-    def __init__(self, like: "av.AudioFrame", first: int) -> None:
+    def __init__(self, like: "av.AudioFrame", first: int, channel: int | None) -> None:
         """Create the filters."""
         import av
 
@@ -44,8 +60,9 @@ class Resampler:
         )
         resample = self._graph.add("aresample", f"{RATE}:async=1:first_pts={first}")
         convert = self._graph.add("aformat", f"sample_fmts=s16:sample_rates={RATE}:channel_layouts=mono")
+        alone = [self._graph.add("pan", f"mono|c0=c{channel - 1}")] if channel else []
         self._sink = self._graph.add("abuffersink")
-        self._graph.link_nodes(self._source, resample, convert, self._sink).configure()
+        self._graph.link_nodes(self._source, *alone, resample, convert, self._sink).configure()
 
     def __call__(self, frame: "av.AudioFrame | None") -> Iterator[NDArray[np.int16]]:
         """Yield the samples that a frame produces, delayed by some frames; None ends the stream."""
@@ -63,10 +80,16 @@ class Resampler:
 
 @dataclass(frozen=True)
 class Audio:
-    """The result of decoding a video's audio. there: whether there is any. reason: why it is incomplete, or ""."""
+    """The result of decoding a video's audio.
+
+    there: whether there is any. reason: why it is incomplete, or "". loud_s: for how many seconds it is loud. quiet:
+    whether this is less than the share ``QUIET``, or there is no audio.
+    """
 
     there: bool
     reason: str = ""
+    loud_s: float = 0.0
+    quiet: bool = True
 
 
 class Sound:
@@ -122,14 +145,14 @@ class Sound:
 class AudioFile:
     """The audio stream of a container as a file: 16 kHz, mono, 16 bit, aligned with the video frames.
 
-    start_s: the time on the stream's clock that becomes sample 0, so that t seconds are sample 16000 t. Packets that
-    cannot be decoded are replaced by silence.
+    Packets that cannot be decoded are replaced by silence.
     """
 
-    def __init__(self, stream: "av.AudioStream", wav: Path, *, start_s: Fraction) -> None:
-        """Open ``wav`` for the packets of ``stream``."""
-        self._file = created(wav)
+    def __init__(self, stream: "av.AudioStream", file: "WavFile", start_s: Fraction, channel: int | None) -> None:
+        """Prepare the decoder. start_s and channel: as for ``audio_file``."""
+        self._file = file
         self._sound = Sound(stream, start_s)
+        self._channel = channel
         self._resample: Resampler | None = None
         self._form: tuple[object, ...] = ()
 
@@ -139,51 +162,61 @@ class AudioFile:
             form = frame.sample_rate, frame.format.name, frame.layout.name
             if form != self._form:
                 self._write(None)
-                self._resample = Resampler(frame, self._file.tell() * frame.sample_rate // RATE)
+                first = self._file.n_samples * frame.sample_rate // RATE
+                channel = self._channel if self._channel and self._channel <= frame.layout.nb_channels else None
+                self._resample = Resampler(frame, first, channel)
                 self._form = form
             self._write(frame)
         if packet.size == 0:
             self._write(None)
 
-    def close(self) -> Audio:
-        """Close the file and return the result."""
-        there = self._file.tell() > 0
-        self._file.close()
-        return Audio(there, self._sound.reason or ("" if there else NONE))
+    def result(self) -> Audio:
+        """Return the result, after the last packet."""
+        return self._file.result(self._sound.reason)
 
     def _write(self, frame: "av.AudioFrame | None") -> None:
         for samples in self._resample(frame) if self._resample else ():
-            self._file.writeframesraw(samples.tobytes())
+            self._file.write(samples)
 
 
-def write_spans(path: Path, wav: Path, spans: Spans, *, start_s: Fraction) -> Audio:
+@contextmanager
+def audio_file(
+    stream: "av.AudioStream", wav: Path, *, start_s: Fraction, channel: int | None = None
+) -> Iterator[AudioFile]:
+    """Yield the writer of ``wav`` for the packets of ``stream``; the file appears when the block ends without an error.
+
+    start_s: the time on the stream's clock that becomes sample 0, so that t seconds are sample 16000 t. channel: the
+    channel that is used, counted from 1, instead of the mix of all.
+    """
+    with _created(wav) as file:
+        yield AudioFile(stream, file, start_s, channel)
+
+
+def write_spans(path: Path, wav: Path, spans: Spans, *, start_s: Fraction, source: Source) -> Audio:
     """Write the audio of ``spans`` to ``wav`` as ``AudioFile`` does, at its original times, with silence in between."""
-    file = created(wav)
     reasons: list[str] = []
-    try:
-        for begin_s, end_s in spans:
-            first, last = round(begin_s * RATE), round(end_s * RATE)
-            for at, samples in _samples_from(path, begin_s - AHEAD_S, start_s, reasons):
-                begin, end = max(first, at, file.tell()), min(last, at + len(samples))
-                if begin < end:
-                    file.writeframesraw(bytes(2 * (begin - file.tell())))
-                    file.writeframesraw(samples[begin - at : end - at].tobytes())
-                if at + len(samples) >= last:
-                    break
-    except MediaError as error:
-        reasons.append(str(error))
-    finally:
-        there = file.tell() > 0
-        file.close()
-    return Audio(there, next(filter(None, reasons), "" if there else NONE))
+    with _created(wav) as file:
+        try:
+            for begin_s, end_s in spans:
+                first, last = round(begin_s * RATE), round(end_s * RATE)
+                for at, samples in _samples_from(path, begin_s - AHEAD_S, start_s, source, reasons):
+                    begin, end = max(first, at, file.n_samples), min(last, at + len(samples))
+                    if begin < end:
+                        file.write(np.zeros(begin - file.n_samples, np.int16))
+                        file.write(samples[begin - at : end - at])
+                    if at + len(samples) >= last:
+                        break
+        except MediaError as error:
+            reasons.append(str(error))
+        return file.result(next(filter(None, reasons), ""))
 
 
 def _samples_from(
-    path: Path, time_s: float, start_s: Fraction, reasons: list[str]
+    path: Path, time_s: float, start_s: Fraction, source: Source, reasons: list[str]
 ) -> Iterator[tuple[int, NDArray[np.int16]]]:
     """Yield pieces of 16 kHz audio from ``time_s`` or earlier on, each with the index of its first sample."""
     with opened(path) as container:
-        stream = sound(container)
+        stream = sound(container, source.track)
         assert stream is not None
         decoder = Sound(stream, start_s)
         target = round((Fraction(time_s) + start_s) / fraction(stream.time_base))
@@ -192,7 +225,7 @@ def _samples_from(
         demuxed = packets(container, stream)
         packet = next(demuxed)
         if time_s > 0 and (packet.pts is None or packet.pts > target):
-            yield from _samples_from(path, 0, start_s, reasons)
+            yield from _samples_from(path, 0, start_s, source, reasons)
             return
         resample, at = None, 0
         try:
@@ -202,7 +235,7 @@ def _samples_from(
                     grid = rate // gcd(rate, RATE)
                     began = int((frame.pts or 0) * fraction(frame.time_base) * rate)
                     first = began // grid * grid if time_s > 0 else 0
-                    resample, at = Resampler(frame, first), first * RATE // rate
+                    resample, at = Resampler(frame, first, source.channel), first * RATE // rate
                 for samples in resample(frame) if resample else ():
                     yield at, samples
                     at += len(samples)
@@ -210,8 +243,73 @@ def _samples_from(
             reasons.append(decoder.reason)
 
 
-def created(wav: Path) -> wave.Wave_write:
-    """Return a new 16 kHz, 16-bit mono file."""
-    file = wave.open(str(wav), "wb")  # noqa: SIM115 - the caller closes it
-    file.setparams((1, 2, RATE, 0, "NONE", ""))
-    return file
+class WavFile:
+    """A 16 kHz, 16-bit mono file. n_samples: how many have been written."""
+
+    def __init__(self, file: wave.Wave_write) -> None:
+        """Begin an empty file."""
+        file.setparams((1, 2, RATE, 0, "NONE", ""))
+        self._file = file
+        self._loud = self.n_samples = 0
+
+    def write(self, samples: NDArray[np.int16]) -> None:
+        """Append samples."""
+        self._file.writeframesraw(samples.tobytes())
+        self.n_samples += len(samples)
+        self._loud += _loud(samples)
+
+    def result(self, reason: str) -> Audio:
+        """Return the result. reason: why the audio is incomplete, or ""."""
+        there = self.n_samples > 0
+        quiet = self._loud < QUIET * self.n_samples or not there
+        return Audio(there, reason or ("" if there else NONE), round(self._loud / RATE, 3), quiet)
+
+
+@contextmanager
+def _created(wav: Path) -> Iterator[WavFile]:
+    """Yield a new file, which becomes ``wav`` when the block ends without an error."""
+    with atomic_path(wav) as part, wave.open(str(part), "wb") as file:
+        yield WavFile(file)
+
+
+def _loud(samples: NDArray[np.int16]) -> int:
+    return int(np.count_nonzero(np.abs(samples.astype(np.int32)) > LOUD * (1 << 15)))
+
+
+def louder(path: Path, loud_s: float) -> Source | None:
+    """Return the other track of ``path`` that is loud for the longest time, if that is ``LOUDER`` times ``loud_s``.
+
+    If there is none, return such a channel of any track, or None. Of equal ones, the first is returned. loud_s: for how
+    long the mix of the default track is loud.
+    """
+    of_mix: dict[Source, Fraction] = {}
+    of_one: dict[Source, Fraction] = {}
+    with opened(path) as container, suppress(DamagedError):  # what can be read decides
+        streams, default = container.streams.audio, sound(container)
+        tracks = {stream.index: (track, Sound(stream, Fraction(0))) for track, stream in enumerate(streams, 1)}
+        for packet in packets(container, *streams):
+            track, decoder = tracks[packet.stream.index]
+            for frame in decoder.decode(packet):
+                samples = _planes(frame)
+                each = {Source(track, n): one for n, one in enumerate(samples, 1)}
+                mix = {} if packet.stream is default else {Source(track): samples.mean(axis=0)}
+                for heard, of in ((mix, of_mix), (each, of_one)):
+                    for source, one in heard.items():
+                        n_loud = int(np.count_nonzero(np.abs(one) > LOUD))
+                        of[source] = of.get(source, Fraction(0)) + Fraction(n_loud, frame.sample_rate)
+    for of in (of_mix, of_one):
+        best = max(of, key=lambda source: of[source], default=None)
+        if best is not None and of[best] and of[best] >= LOUDER * loud_s:
+            return best
+    return None
+
+
+def _planes(frame: "av.AudioFrame") -> NDArray[np.float32]:
+    """Return the samples of each channel between -1 and 1, with shape (channels, samples)."""
+    values = frame.to_ndarray()
+    if not frame.format.is_planar:
+        values = values.reshape(-1, frame.layout.nb_channels).T
+    if values.dtype.kind == "f":
+        return values.astype(np.float32)
+    full = np.float32(1 << 8 * values.itemsize - 1)
+    return values.astype(np.float32) / full - (values.dtype.kind == "u")

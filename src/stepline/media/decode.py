@@ -49,7 +49,7 @@ class Probe:
     container, codec: ffmpeg's names. width, height: of the pictures as stored. duration_s: 0 if the container does not
     state it. start_s: time 0 on the container's clock. It is at the first picture, or at the start of the audio if the
     picture is more than half a second later. begin_s: the time of the first picture, 0 in the first case. rotation: of
-    the first picture, see ``rotation``; 0 if it cannot be decoded.
+    the first picture, see ``rotation``; 0 if it cannot be decoded. audio_tracks: their number.
     """
 
     container: str
@@ -61,7 +61,7 @@ class Probe:
     start_s: Fraction
     begin_s: float
     rotation: int
-    has_audio: bool
+    audio_tracks: int
 
 
 @contextmanager
@@ -116,11 +116,16 @@ class Complaints:
         return "" if BENIGN.search(message) else message
 
 
-def sound(container: "av.container.InputContainer") -> "av.AudioStream | None":
-    """Return the first audio stream that is flagged as default, or the first one, or None."""
+def sound(container: "av.container.InputContainer", track: int | None = None) -> "av.AudioStream | None":
+    """Return the audio stream with this number, counted from 1, or None.
+
+    Without a number, return the first that is flagged as default, or the first one, or None.
+    """
     from av.stream import Disposition
 
     streams = container.streams.audio
+    if track is not None:
+        return streams[track - 1] if track <= len(streams) else None
     return next((each for each in streams if each.disposition & Disposition.default), next(iter(streams), None))
 
 
@@ -142,8 +147,13 @@ class Stream:
     A cover picture does not count. Raises MediaError if there is no video stream.
     """
 
-    def __init__(self, container: "av.container.InputContainer", *, turned: bool = True) -> None:
-        """Find the stream; nothing is decoded yet. turned: pictures are upright if True, otherwise as stored."""
+    def __init__(
+        self, container: "av.container.InputContainer", *, turned: bool = True, track: int | None = None
+    ) -> None:
+        """Find the stream; nothing is decoded yet.
+
+        turned: pictures are upright if True, otherwise as stored. track: the number of the audio track, see ``sound``.
+        """
         from av.stream import Disposition
         from av.video.reformatter import VideoReformatter
 
@@ -154,9 +164,9 @@ class Stream:
         if self.video.codec_context is None:
             raise MediaError("the video's codec is unknown")
         self.video.codec_context.thread_count = 1  # a job has one core; more threads need a tenth more CPU time
-        self.sound = sound(container)
+        self.sound = sound(container, track)
         self.time_base = fraction(self.video.time_base)
-        self.start = self._start()
+        self.start = self._start(sound(container))
         self.frame_rate = fraction(self.video.guessed_rate)
         self._container = container
         self._size = self.video.width, self.video.height
@@ -169,12 +179,12 @@ class Stream:
         self._n_packets = 0
         self.complaints = Complaints()
 
-    def _start(self) -> int:
-        """Return time 0 on the stream's clock."""
+    def _start(self, heard: "av.AudioStream | None") -> int:
+        """Return time 0 on the stream's clock. heard: the default audio track."""
         start = self.video.start_time or 0
-        if self.sound is None or self.sound.start_time is None or self.video.start_time is None:
+        if heard is None or heard.start_time is None or self.video.start_time is None:
             return start
-        heard_s = self.sound.start_time * fraction(self.sound.time_base)
+        heard_s = heard.start_time * fraction(heard.time_base)
         return start if start * self.time_base - heard_s <= LATE_S else round(heard_s / self.time_base)
 
     def probe(self) -> Probe:
@@ -189,7 +199,7 @@ class Stream:
             start_s=self.start * self.time_base,
             begin_s=float(((self.video.start_time or 0) - self.start) * self.time_base),
             rotation=0,
-            has_audio=self.sound is not None,
+            audio_tracks=len(self._container.streams.audio),
         )
 
     def rotation(self) -> int:

@@ -1,14 +1,14 @@
 """The single pass over a video: its packets are read once, every frame is scored and the audio is extracted."""
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stepline.media.audio import Audio, AudioFile, write_spans
+from stepline.media.audio import Audio, AudioFile, Source, audio_file, louder, write_spans
 from stepline.media.cut import read_header
 from stepline.media.decode import DamagedError, MediaError, Probe, Stream, opened, packets
 from stepline.media.frame import DecodedFrame
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 ROWS = 1 << 12
 """Frames whose scores are collected before they are written."""
-NO_AUDIO = Audio(False, "no audio stream")
 Shown = Generator[tuple[DecodedFrame, bool] | Audio]
 """Each frame, with True if it is not compared with a previous one; finally the audio's result."""
 
@@ -72,6 +71,7 @@ def one_pass(
     duration_s: float,
     damaged: str = "partial",
     orientation: str = "upright",
+    track: int | None = None,
     also: Also | None = None,
 ) -> dict[str, Any]:
     """Write ``scores.parquet`` and ``audio.wav`` of ``path`` into ``folder`` and return the video's properties.
@@ -81,11 +81,12 @@ def one_pass(
     ``audio.wav``; parts of the audio that cannot be decoded are silent. With ``spans``, only the frames within them are
     decoded and scored, and numbered without gaps; the audio is silent between spans.
     duration_s: the video's length, for the time limit. damaged: with ``partial``, ``gaps`` lists the stretches without
-    a picture; ``skip`` refuses a video with gaps. orientation: ``upright`` or ``stored``. also: receives the items of
-    its tap, if the video is undamaged and read whole.
+    a picture; ``skip`` refuses a video with gaps. orientation: ``upright`` or ``stored``. track: the number of the
+    audio track, counted from 1. None means the default track, or another track or channel if only that has sound: then
+    ``audio`` of the properties names it. also: receives the items of its tap, if the video is undamaged and read whole.
     Raises MediaError if no frame can be decoded within the limits, or none is shown within the spans.
     """
-    asked = path, folder / "audio.wav", spans, orientation == "upright"
+    asked = path, folder / "audio.wav", spans, orientation == "upright", track
     tap = also.tap if also and not spans else None
     try:
         with closing(Scores(folder)) as scores:
@@ -143,29 +144,40 @@ class Scores:
         self._n_frames += len(item.rows)
 
 
-def decode(path: Path, wav: Path, spans: Spans, turned: bool, tap: Tap | None = None) -> Iterator[Any]:
+def decode(
+    path: Path, wav: Path, spans: Spans, turned: bool, track: int | None = None, tap: Tap | None = None
+) -> Iterator[Any]:
     """Write the audio of ``path``; yield the scores of its frames in batches, and finally the other results.
 
     The items of ``tap`` are yielded in between. Raises DamagedError if a frame does not match the container.
     """
+
+    def shown(source: Source) -> Shown:
+        return _of_spans(path, wav, header, spans, turned, source) if spans else _of_all(path, wav, turned, source)
+
     header, frame_rate, _ = read_header(path)
-    shown = _of_spans(path, wav, header, spans, turned) if spans else _of_all(path, wav, turned)
     if tap is not None:
         yield from tap.begin(path)
-    yield from _scored(shown, header, frame_rate, wav, turned, tap=tap)
+    yield from _scored(shown, track, path, header, frame_rate, wav, turned, tap=tap)
 
 
-def decode_salvaged(path: Path, wav: Path, spans: Spans, turned: bool) -> Iterator[Scored | dict[str, Any]]:
+def decode_salvaged(
+    path: Path, wav: Path, spans: Spans, turned: bool, track: int | None = None
+) -> Iterator[Scored | dict[str, Any]]:
     """Do the same as ``decode`` for a file that is damaged, or whose packets have no presentation times."""
+
+    def shown(source: Source) -> Shown:
+        return _of_salvaged(path, wav, timeline, header, spans, turned, source)
+
     header, frame_rate, _ = read_header(path)
     timeline = salvaged(path)
-    yield from _scored(
-        _of_salvaged(path, wav, timeline, header, spans, turned), header, frame_rate, wav, turned, timeline.gaps
-    )
+    yield from _scored(shown, track, path, header, frame_rate, wav, turned, timeline.gaps)
 
 
 def _scored(
-    found: Shown,
+    shown: Callable[[Source], Shown],
+    track: int | None,
+    path: Path,
     header: Probe,
     frame_rate: Fraction,
     wav: Path,
@@ -177,7 +189,7 @@ def _scored(
 
     cv2.setNumThreads(0)  # 1 hangs in the fork of a process with OpenCV threads
     rows: list[tuple[float, ...]] = []
-    with closing(found):
+    with closing(shown(Source(track))) as found:
         for item in found:
             if isinstance(item, Audio):
                 audio = item
@@ -195,6 +207,11 @@ def _scored(
         yield from tap.end()
     if rows:
         yield Scored(frame.time_base, frame_rate, rows)
+    unheard = audio.quiet and header.audio_tracks and track is None
+    chosen = louder(path, audio.loud_s) if unheard else None
+    if chosen:
+        with closing(shown(chosen)) as found:
+            (audio,) = (item for item in found if isinstance(item, Audio))
     if not audio.there:
         wav.unlink(missing_ok=True)
     width, height = (header.width, header.height)[:: -1 if turned and header.rotation % 180 else 1]
@@ -206,16 +223,24 @@ def _scored(
         "duration_s": round(frame.end_s, 6),
         "gaps": [list(gap) for gap in gaps],
         "audio": {
-            "status": "missing" if not header.has_audio else "present" if audio.there else "failed",
-            "reason": audio.reason,
+            "status": "present" if audio.there else "failed" if header.audio_tracks else "missing",
+            "reason": "; ".join(filter(None, [audio.reason, _described(chosen)])),
+            "loud_s": audio.loud_s,
         },
     }
 
 
-def _of_all(path: Path, wav: Path, turned: bool) -> Shown:
-    with opened(path) as container:
-        stream = Stream(container, turned=turned)
-        audio = AudioFile(stream.sound, wav, start_s=stream.start * stream.time_base) if stream.sound else None
+def _described(chosen: Source | None) -> str:
+    if chosen is None:
+        return ""
+    used = f"channel {chosen.channel} of track {chosen.track}" if chosen.channel else f"track {chosen.track}"
+    return f"{used} is used, because the default track is quiet: see media.track"
+
+
+def _of_all(path: Path, wav: Path, turned: bool, source: Source) -> Shown:
+    with opened(path) as container, ExitStack() as stack:
+        stream = Stream(container, turned=turned, track=source.track)
+        audio = _begun(stream, wav, stream.start * stream.time_base, source, stack)
         first = True
         for packet in packets(container, stream.video, *([stream.sound] if stream.sound else [])):
             if packet.stream is not stream.video and audio is not None:
@@ -227,23 +252,42 @@ def _of_all(path: Path, wav: Path, turned: bool) -> Shown:
             for frame in stream.decode(packet):
                 yield frame, first
                 first = False
-        yield audio.close() if audio is not None else NO_AUDIO
+        yield audio.result() if audio is not None else _no_audio(source)
 
 
-def _of_spans(path: Path, wav: Path, header: Probe, spans: Spans, turned: bool) -> Shown:
+def _begun(stream: Stream, wav: Path, start_s: Fraction, source: Source, stack: ExitStack) -> AudioFile | None:
+    """Return the writer of the stream's audio, which ends with ``stack``, or None if there is no audio."""
+    if stream.sound is None:
+        return None
+    return stack.enter_context(audio_file(stream.sound, wav, start_s=start_s, channel=source.channel))
+
+
+def _no_audio(source: Source) -> Audio:
+    return Audio(False, f"there is no audio track {source.track}" if source.track else "no audio stream")
+
+
+def _of_spans(path: Path, wav: Path, header: Probe, spans: Spans, turned: bool, source: Source) -> Shown:
     frame = None
     for frame, first in shown(path, spans, turned=turned):
         yield frame, first
     if frame is None:
         raise MediaError("no frame is shown within its spans")
-    yield write_spans(path, wav, spans, start_s=header.start_s) if header.has_audio else NO_AUDIO
+    yield _audio_of_spans(path, wav, header, spans, source)
 
 
-def _of_salvaged(path: Path, wav: Path, timeline: Timeline, header: Probe, spans: Spans, turned: bool) -> Shown:
+def _audio_of_spans(path: Path, wav: Path, header: Probe, spans: Spans, source: Source) -> Audio:
+    if header.audio_tracks < (source.track or 1):
+        return _no_audio(source)
+    return write_spans(path, wav, spans, start_s=header.start_s, source=source)
+
+
+def _of_salvaged(
+    path: Path, wav: Path, timeline: Timeline, header: Probe, spans: Spans, turned: bool, source: Source
+) -> Shown:
     lost = timeline.lost
-    with opened(path) as container:
-        stream = Stream(container, turned=turned)
-        audio = AudioFile(stream.sound, wav, start_s=Fraction(0)) if stream.sound and not spans else None
+    with opened(path) as container, ExitStack() as stack:
+        stream = Stream(container, turned=turned, track=source.track)
+        audio = None if spans else _begun(stream, wav, Fraction(0), source, stack)
         frames = placed(container, stream, timeline, audio.add if audio else None)
         after_gap = {int(timeline.pts[place]) for place in range(1, len(lost)) if lost[place - 1]}
         none = True
@@ -252,7 +296,4 @@ def _of_salvaged(path: Path, wav: Path, timeline: Timeline, header: Probe, spans
             none = False
         if none:
             raise MediaError("no frame is shown within its spans")
-        if audio is not None:
-            yield audio.close()
-        else:
-            yield write_spans(path, wav, spans, start_s=header.start_s) if header.has_audio else NO_AUDIO
+        yield audio.result() if audio is not None else _audio_of_spans(path, wav, header, spans, source)

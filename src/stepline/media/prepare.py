@@ -15,6 +15,7 @@ from stepline.media.decode import MediaError
 from stepline.media.one_pass import Also, Scores, one_pass
 from stepline.media.process import Decoder, Limits
 from stepline.media.timeline import described
+from stepline.media.wav import doubtful
 from stepline.progress import VIDEO, progress
 from stepline.spec import Orientation
 
@@ -38,10 +39,12 @@ class Media:
         *,
         damaged: str = "partial",
         orientation: Orientation = "upright",
+        track: int | None = None,
         next_of: Callable[[Record], Next] | None = None,
     ) -> None:
         """Remove the leftovers of a killed process from ``folder``."""
         self.folder, self.damaged, self.orientation, self.next_of = folder, damaged, orientation, next_of
+        self.track = track
         sweep(folder)
 
     def known(self, record: Record) -> dict[str, Any] | None:
@@ -50,8 +53,10 @@ class Media:
         if not done.is_file():
             return None
         known: dict[str, Any] = read_json(done)
-        same = (known["sha256"], known["spans"], known["revision"])
-        if same != (record.identity(self.orientation), record.spans, REVISION):
+        same = (known["sha256"], known["spans"], known["revision"], known.get("track"))
+        if same != (record.identity(self.orientation), record.spans, REVISION, self.track):
+            return None
+        if doubtful(done.parent / "audio.wav", known["audio"]):
             return None
         return known if all((done.parent / file).is_file() for file in _files(known)) else None
 
@@ -83,7 +88,7 @@ class Making:
         """Write the record of the video, ``made``, with the pass's results ``found``, next to the pass's files."""
         source = self._record.identity(self._media.orientation)
         self.made: dict[str, Any] = {"status": "present", "reason": "", "sha256": source, "spans": self._record.spans}
-        self.made |= {"revision": REVISION, **found}
+        self.made |= {"revision": REVISION, **found} | ({"track": self._media.track} if self._media.track else {})
         if (sound := self.part / "audio.wav").exists():
             self.made["audio_sha256"] = sha256_file(sound)
         write_sealed(self.part / "media.json", self.made)
@@ -95,6 +100,7 @@ class Beside:
     def __init__(self, media: Media, record: Record) -> None:
         """Prepare the media; nothing is written yet."""
         self._making = Making(media, record)
+        self.track = media.track
         self._scores: Scores | None = None
         self.tap = self._making.next.tap if self._making.next else None
         self._stack = ExitStack()
@@ -180,6 +186,7 @@ def _made(record: Record, media: Media, decoder: Decoder) -> dict[str, Any]:
             duration_s=record.duration_s,
             damaged=media.damaged,
             orientation=media.orientation,
+            track=media.track,
             also=making.next,
         )
         making.end(found)

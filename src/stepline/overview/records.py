@@ -20,12 +20,12 @@ def to_do(graph: Graph) -> dict[Job, str]:
     A job is not done if an output is missing, if its record contains other options, videos or files than the current
     configuration, or if a job that it depends on is not done. File times are not compared.
     """
-    gone = {record: file for pipeline in graph.helpers.pipelines.values() for record, file in lost(pipeline)}
+    gone = {record: reason for pipeline in graph.helpers.pipelines.values() for record, reason in lost(pipeline)}
     found: dict[Job, str] = {}
     for job in graph.jobs:
         reason = (
             next((f"{path} does not exist yet" for path in job.makes if not Path(path).exists()), "")
-            or next((f"{gone[path]} no longer exists" for path in job.makes if path in gone), "")
+            or next((gone[path] for path in job.makes if path in gone), "")
             or _CHECKS.get(job.rule, _nothing)(graph.helpers, job)
             or next((f"after {each.rule} {each.name}".rstrip() for each in job.after if each in found), "")
         )

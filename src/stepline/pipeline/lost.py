@@ -1,13 +1,15 @@
-"""Records of jobs that list a file which no longer exists."""
+"""Records of jobs that list a file which no longer exists, or whose sound is damaged."""
 
 import os
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from stepline import paths
 from stepline.availability import read_manifest
+from stepline.media.wav import doubtful
 from stepline.pipeline import Pipeline
 from stepline.remembered import remembered
 
@@ -16,10 +18,14 @@ Made = dict[str, dict[str, Any]]
 
 
 class Listed(NamedTuple):
-    """The files that a record lists. files: returns their paths. folders: contain all of them."""
+    """The files that a record lists. files: returns their paths. folders: contain all of them.
+
+    damaged: returns the reason of each file that exists and must be written again.
+    """
 
     files: Callable[[Made], Iterator[str]]
     folders: list[str]
+    damaged: Callable[[Made], Iterator[str]] = lambda _: iter(())
 
 
 def forget_lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
@@ -27,13 +33,13 @@ def forget_lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
 
     The job keeps the existing files.
     """
-    for record, file in lost(pipeline):
+    for record, reason in lost(pipeline):
         os.unlink(record)
-        yield record, file
+        yield record, reason
 
 
 def lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    """Yield each record that lists a file which no longer exists, with the path of that file.
+    """Yield each record that lists a file which no longer exists or must be written again, with the reason.
 
     Stores on object storage are not checked here but by `stepline verify`. Raises StoreError if a record is damaged.
     """
@@ -57,6 +63,12 @@ def _records(pipeline: Pipeline, shard: str) -> Iterator[tuple[str, Listed]]:
             wav = ["audio.wav"] if of["audio"]["status"] == "present" else []
             yield from (f"{media}/{video}/{file}" for file in ("media.json", "scores.parquet", *wav))
 
+    def doubted(made: Made) -> Iterator[str]:
+        for video, of in _present(made).items():
+            wav = f"{media}/{video}/audio.wav"
+            if reason := doubtful(Path(wav), of["audio"]):
+                yield f"{wav} {reason}"
+
     def beside(folder: str, *suffixes: str) -> Listed:
         return Listed(lambda made: (f"{folder}/{video}{end}" for video in _present(made) for end in suffixes), [folder])
 
@@ -66,7 +78,7 @@ def _records(pipeline: Pipeline, shard: str) -> Iterator[tuple[str, Listed]]:
     every = Listed(lambda made: (f"{videos}/{video}.json" for video in made), [videos])
     yield os.fspath(paths.availability(name, shard)), every
     of_stages = {
-        "media": (of_media, Listed(sound, [f"{media}/{video}" for video in members])),
+        "media": (of_media, Listed(sound, [f"{media}/{video}" for video in members], doubted)),
         "shots": (of_shots, beside(shots, ".csv", ".parquet")),
         "speech": (of_speech, beside(speech, ".json", ".parquet")),
         "pictures": (of_pictures, Listed(shown, [f"{pictures}/{video}" for video in members])),
@@ -98,12 +110,13 @@ def _present(made: Made) -> Made:
 
 
 def _lost(records: dict[str, Listed], names: Callable[[str], frozenset[str]]) -> dict[str, str]:
-    """Return the first file that no longer exists of each record that lists one."""
+    """Return the first reason why a file of a record must be written again, for each record that has one."""
     lost = {}
     for record, listed in records.items():
-        files = listed.files(read_manifest(Path(record)))
-        gone = (file for file in files if os.path.basename(file) not in names(os.path.dirname(file)))
-        if first := next(gone, ""):
+        made = read_manifest(Path(record))
+        gone = (file for file in listed.files(made) if os.path.basename(file) not in names(os.path.dirname(file)))
+        reasons = chain((f"{file} no longer exists" for file in gone), listed.damaged(made))
+        if first := next(reasons, ""):
             lost[record] = first
     return lost
 

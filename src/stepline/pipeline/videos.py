@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stepline import paths
 from stepline.availability import HEADERS, read_availability
@@ -24,7 +24,7 @@ from stepline.spec import digest
 
 DISK_BYTES_PER_S = {"videos": 400_000, "media": 40_000, "extract": 20_000}
 """Disk use of a second of video: a download in 720p; audio and content scores; the features of one backbone."""
-READING = {"damaged": "partial", "orientation": "upright"}
+READING = {"damaged": "partial", "orientation": "upright", "track": None}
 """The defaults of options that were added later. Only other values are job parameters: older results stay valid."""
 
 
@@ -233,7 +233,7 @@ def media_params(config: Config) -> str:
     return canonical_json({"revision": REVISION, "limits": config["media"]["limits"], **reading(config, *READING)})
 
 
-def reading(config: Config, *keys: str) -> dict[str, str]:
+def reading(config: Config, *keys: str) -> dict[str, Any]:
     """Return the given options of ``READING`` whose values are not the default."""
     return {key: config["media"][key] for key in keys if config["media"][key] != READING[key]}
 

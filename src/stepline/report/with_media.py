@@ -63,5 +63,5 @@ def media_of(config: Config, dataset: str) -> Media:
     def after(record: Record) -> ShotsAndPictures:
         return ShotsAndPictures(record, detection, folder, paths.shots(dataset), paths.thumbnails(dataset))
 
-    options = {key: config["media"][key] for key in ("damaged", "orientation")}
+    options = {key: config["media"][key] for key in ("damaged", "orientation", "track")}
     return Media(folder, **options, next_of=after if shown else None)
