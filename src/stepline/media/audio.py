@@ -156,10 +156,10 @@ class AudioFile:
         self._resample: Resampler | None = None
         self._form: tuple[object, ...] = ()
 
-    def add(self, packet: "av.Packet[av.AudioStream]") -> None:
-        """Write the audio of a packet; the empty packet ends the stream."""
+    def add(self, packet: "av.Packet[av.AudioStream]", part: int = 0) -> None:
+        """Write the audio of a packet; the empty packet ends the stream. part: of joined recordings, which it is of."""
         for frame in self._sound.decode(packet):
-            form = frame.sample_rate, frame.format.name, frame.layout.name
+            form = frame.sample_rate, frame.format.name, frame.layout.name, part
             if form != self._form:
                 self._write(None)
                 first = self._file.n_samples * frame.sample_rate // RATE

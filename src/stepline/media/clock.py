@@ -1,5 +1,6 @@
 """Continuous times for files in which recordings were concatenated without changes."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +24,15 @@ class Clock:
 
     A joined recording begins if the times of a stream go back or, in formats such as MPEG-TS, jump by more than ten
     seconds. Its times continue from the end of the previous recording, with the same shift for all streams.
+    shifts: of the times of each recording, in seconds.
     """
 
-    def __init__(self, container: "av.container.InputContainer", start_s: Fraction) -> None:
-        """Start before the first packet."""
+    def __init__(
+        self, container: "av.container.InputContainer", start_s: Fraction, shifts: Sequence[Fraction] = ()
+    ) -> None:
+        """Start before the first packet. shifts: if they are known, from a clock of the pictures alone."""
         self._jumps = bool(container.format.flags & DISCONTINUOUS)
-        self._shifts = [-start_s]
+        self.shifts = [*shifts] or [-start_s]
         self._part: dict[int, int] = {}
         self._last: dict[int, Fraction] = {}
         self._end: dict[int, Fraction] = {}
@@ -44,20 +48,20 @@ class Clock:
         part = self._part.setdefault(stream, 0)
         at = packet.dts if packet.dts is not None else packet.pts
         if at is None:
-            return self._shifts[part]
+            return self.shifts[part]
         time_base = fraction(packet.time_base)
         shown_s = (at if packet.pts is None else packet.pts) * time_base
         last_s = self._last.get(stream)
         if last_s is not None:
-            ahead_s = at * time_base + self._shifts[part] - last_s
+            ahead_s = at * time_base + self.shifts[part] - last_s
             back_s = BACK_S if packet.dts is not None else REORDERED_S
             if ahead_s < -back_s or (self._jumps and ahead_s > AHEAD_S):
                 self._part[stream] = part = part + 1
-                if part == len(self._shifts):
-                    self._shifts.append(self._end[stream] + self._step.get(stream, Fraction(0)) - shown_s)
-        now_s = at * time_base + self._shifts[part]
+                if part == len(self.shifts):
+                    self.shifts.append(self._end[stream] + self._step.get(stream, Fraction(0)) - shown_s)
+        now_s = at * time_base + self.shifts[part]
         if last_s is not None and 0 < now_s - last_s <= REORDERED_S:
             self._step[stream] = now_s - last_s
         self._last[stream] = now_s
-        self._end[stream] = max(self._end.get(stream, now_s), shown_s + self._shifts[part])
-        return self._shifts[part]
+        self._end[stream] = max(self._end.get(stream, now_s), shown_s + self.shifts[part])
+        return self.shifts[part]

@@ -17,8 +17,11 @@ from stepline.media.timeline import Gap, Timeline
 if TYPE_CHECKING:
     import av
 
-Hear = Callable[["av.Packet[av.AudioStream]"], None]
-"""Receives a packet of the audio, with times relative to time 0; the empty packet ends the audio."""
+Hear = Callable[["av.Packet[av.AudioStream]", int], None]
+"""Receives a packet of the audio, with times relative to time 0, and the index of its joined recording.
+
+The empty packet ends the audio.
+"""
 
 
 @dataclass
@@ -29,7 +32,8 @@ class Found:
     can start. left_out: packets whose frames must not be shown. marked: packets that the container marks as damaged.
     hurt: the decoder's reason for each packet that it could not decode, or not correctly. shown: packets whose frames
     were decoded, in order of presentation. end: why the container could not be read further. sizes: of the pictures.
-    one_each: whether each packet is one frame. joined: whether the file consists of joined recordings.
+    one_each: whether each packet is one frame. joined: whether the file consists of joined recordings. shifts: of
+    their times.
     """
 
     pts: list[int | None] = field(default_factory=list)
@@ -43,6 +47,7 @@ class Found:
     sizes: set[tuple[int, int]] = field(default_factory=set)
     one_each: bool = True
     joined: bool = False
+    shifts: list[Fraction] = field(default_factory=list)
 
 
 def salvaged(path: Path) -> Timeline:
@@ -81,6 +86,7 @@ def salvaged(path: Path) -> Timeline:
         keys=np.array(pts[:1], np.int64),
         gaps=tuple(gaps),
         packets=None if plain else np.array(packets_of, np.int64),
+        shifts=tuple(found.shifts),
     )
 
 
@@ -99,7 +105,7 @@ def placed(
     ends = [*timeline.pts.tolist()[1:], timeline.end]
     left = iter(range(len(timeline.pts)) if numbers is None else sorted(places.values()))
     following, held = next(left, None), dict[int, DecodedFrame]()
-    for n_shown, picture in enumerate(pictures(container, stream, Found(), hear)):
+    for n_shown, picture in enumerate(pictures(container, stream, Found(shifts=[*timeline.shifts]), hear)):
         if (place := n_shown if numbers is None else places.get(picture.pts)) is not None:
             pts = int(timeline.pts[place])
             held[place] = stream.frame(picture, pts, ends[place] - pts)
@@ -115,7 +121,8 @@ def pictures(
 
     hear: receives the packets of the audio.
     """
-    clock, complaints, complaint = Clock(container, stream.start * stream.time_base), stream.complaints, ""
+    clock = Clock(container, stream.start * stream.time_base, found.shifts)
+    found.shifts, complaints, complaint = clock.shifts, stream.complaints, ""
     found.one_each = stream.one_each
     streams = [stream.video, *([stream.sound] if hear and stream.sound else [])]
     for packet in _to_the_end(container, streams, found):
@@ -125,7 +132,7 @@ def pictures(
         if packet.stream is not stream.video and hear:
             _shift(packet, round(shift_s / packet.time_base) if packet.size else 0)
             with complaints.not_of_pictures():
-                hear(packet)
+                hear(packet, clock.part(packet.stream_index))
             continue
         if packet.size:
             if clock.part(packet.stream_index) > before:

@@ -39,6 +39,7 @@ class Timeline:
     keys: the values of ``pts`` at which decoding can start. gaps: disjoint and in order of time; the last one may
     extend to the end that the header states.
     packets: (n,) for a salvaged file, the index of each frame's packet, -1 if the frame is lost; otherwise None.
+    shifts: for a salvaged file, of the times of each joined recording, see ``Clock``.
     """
 
     pts: Indices
@@ -47,6 +48,7 @@ class Timeline:
     keys: Indices
     gaps: tuple[Gap, ...] = ()
     packets: Indices | None = None
+    shifts: tuple[Fraction, ...] = ()
 
     @property
     def lost(self) -> NDArray[np.bool_]:
