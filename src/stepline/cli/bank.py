@@ -117,7 +117,7 @@ def _pool(parsed: argparse.Namespace) -> None:
     from stepline.config import load
     from stepline.datasets.segments import read_segments
     from stepline.features.opening import open_bank
-    from stepline.features.pool import PooledSpec, of_shots, of_videos, pool
+    from stepline.features.pool import PooledSpec, ends_s, of_shots, of_videos, pool
     from stepline.io import sha256_file
     from stepline.shots import Detection
 
@@ -128,7 +128,8 @@ def _pool(parsed: argparse.Namespace) -> None:
     if parsed.segments:
         if not parsed.segments.is_file():
             raise ConfigError(f"--segments: {parsed.segments} is not a file: name a CSV file")
-        listed = read_segments(parsed.dataset, str(parsed.segments), bank.videos)
+        ends = ends_s(bank, parsed.dataset)
+        listed = read_segments(parsed.dataset, str(parsed.segments), bank.videos, ends_s=ends)
         spans = {video: [(each.start_s, each.end_s) for each in segments] for video, segments in listed.items()}
         spec = replace(spec, spans={"segments_sha256": sha256_file(parsed.segments)})
     elif parsed.by == "shot":
@@ -153,20 +154,21 @@ def _export(parsed: argparse.Namespace) -> None:
             print(f"{video} is damaged, only its readable rows are exported: {described(damaged.gaps)}")
     else:
         bank = _undamaged(bank)
-    annotations = _annotations(parsed) if parsed.form in ANNOTATED else {}
+    annotations = _annotations(parsed, bank) if parsed.form in ANNOTATED else {}
     export(bank, parsed.out, parsed.form, prefix=parsed.prefix, suffix=parsed.suffix, annotations=annotations)
     labelled = sum(bool(annotations[video].segments) for video in bank if video in annotations)
     print(f"{parsed.out}: {len(bank)} videos" + (f", {labelled} with segments" if parsed.form in ANNOTATED else ""))
 
 
-def _annotations(parsed: argparse.Namespace) -> "dict[str, Annotated]":
+def _annotations(parsed: argparse.Namespace, bank: "Bank") -> "dict[str, Annotated]":
     from stepline.config import load
     from stepline.datasets.configured import dataset
+    from stepline.features.pool import ends_s
     from stepline.plans import plans_of
     from stepline.runs.annotations import annotations
 
     config = load(parsed.configfile)
-    return annotations(dataset(config, parsed.dataset), plans_of(config, parsed.dataset))
+    return annotations(dataset(config, parsed.dataset), plans_of(config, parsed.dataset), ends_s(bank, parsed.dataset))
 
 
 def _index(parsed: argparse.Namespace) -> None:
