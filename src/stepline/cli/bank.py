@@ -1,6 +1,7 @@
 """The verbs `bank` and `verify`: exchange features and subtitles with other tools, and check stored features."""
 
 import argparse
+from collections.abc import Container
 from math import isnan
 from pathlib import Path
 from statistics import fmean, median
@@ -97,18 +98,34 @@ def _store(parsed: argparse.Namespace) -> str | None:
     return at
 
 
-def _folder(parsed: argparse.Namespace, path: Path) -> "Folder":
+def _folder(parsed: argparse.Namespace, path: Path, videos: Container[str] | None = None) -> "Folder":
     from stepline.features.importing import Folder
 
-    return Folder(path, prefix=parsed.prefix, suffix=parsed.suffix, key=parsed.key)
+    return Folder(path, prefix=parsed.prefix, suffix=parsed.suffix, key=parsed.key, videos=videos)
+
+
+def _listed(parsed: argparse.Namespace) -> dict[str, float] | None:
+    """Return the listed lengths of the videos of the user's data set, 0 if unknown; None if it is not configured."""
+    from stepline.config import is_there, load
+    from stepline.datasets.configured import dataset
+
+    config = load(parsed.configfile) if is_there(parsed.configfile) else {"datasets": {}}
+    if parsed.dataset not in config["datasets"]:
+        return None
+    return {video.id: video.duration_s or 0.0 for video in dataset(config, parsed.dataset).videos()}
 
 
 def _import(parsed: argparse.Namespace) -> None:
+    from stepline.datasets.segments import known_ends_s
     from stepline.features.importing import import_folder
 
-    folder = _folder(parsed, parsed.folder)
-    made = import_folder(folder, parsed.name, parsed.dataset, parsed.hop_s, store_at=_store(parsed))
+    listed = _listed(parsed)
+    folder = _folder(parsed, parsed.folder, listed)
+    ends_s = {} if listed is None else listed | known_ends_s(parsed.dataset)
+    made = import_folder(folder, parsed.name, parsed.dataset, parsed.hop_s, store_at=_store(parsed), ends_s=ends_s)
     print(f"{made}: {len(folder)} videos of {parsed.dataset}, {folder.skipped} file names do not match")
+    if folder.unknown:
+        print(f"left out: {folder.strangers}")
 
 
 def _pool(parsed: argparse.Namespace) -> None:
