@@ -56,3 +56,25 @@ def test_an_absent_file_is_one_line() -> None:
 def test_the_home_of_nobody_is_one_line() -> None:
     with pytest.raises(ConfigError, match=r"segments: the file .*/~nobody-here/s.csv does not exist$"):
         read_segments("mine", "~nobody-here/s.csv", VIDEOS)
+
+
+def test_times_after_the_end_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("segments.csv").write_text(
+        "video,start_s,end_s,label\nd,0,5,in\na/b c.mp4,70,80,its end is unknown\nd,11.5,13,rounded\nd,25,100,out\n"
+        "d,4,300,cut\nd,12,12.5,at the end\n"
+    )
+    found = read_segments("mine", "segments.csv", VIDEOS, ends_s={"d": 12.0, "a__b_c": 0.0})
+    assert found == {
+        "d": [LabelledSpan(0, 5, "in"), LabelledSpan(4, 12, "cut"), LabelledSpan(11.5, 12, "rounded")],
+        "a__b_c": [LabelledSpan(70, 80, "its end is unknown")],
+    }
+    assert capsys.readouterr().out == (
+        "segments.csv: 3 of 6 segments lie after the end of their video (2 left out, 1 cut to its end), the first in "
+        "line 5: d ends at 12.0 s; times are in seconds\n"
+    )
+
+
+def test_what_is_rounded_is_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("segments.csv").write_text("video,start_s,end_s\nd,0,13\n")
+    assert read_segments("mine", "segments.csv", VIDEOS, ends_s={"d": 12.04}) == {"d": [LabelledSpan(0, 12.04, "")]}
+    assert capsys.readouterr().out == ""

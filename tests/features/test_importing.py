@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 
 import stepline
+from stepline import paths
+from stepline.availability import Record, write_availability
 from stepline.backbones.histogram import HistogramSpec
+from stepline.cli import main
+from stepline.datasets.folder import marked_id
 from stepline.errors import ConfigError, StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
@@ -270,3 +274,106 @@ def test_names_and_hops_are_checked(folder: Path) -> None:
             import_folder(Folder(folder), name, dataset, hop_s)
     with pytest.raises(ConfigError, match="is not a regular expression: "):
         Folder(folder, prefix="(")
+
+
+@pytest.fixture
+def mine() -> None:
+    """A data set with the videos a, b_c and their namesakes, and their records."""
+    Path("videos/sub").mkdir(parents=True)
+    for name in ("a.mp4", "a.mov", "b c.mp4", "sub/Gr\u00fcn.mkv"):
+        (Path("videos") / name).touch()
+    Path("config.yaml").write_text("datasets: {mine: {videos: videos}}")
+    records = [Record(video=video, status="present", duration_s=12.0) for video in ("a", "b_c", marked_id("a.mp4"))]
+    write_availability(paths.availability("mine", "000"), records)
+
+
+def imported(*more: str, hop_s: str = "1") -> int:
+    return main(["bank", "import", "theirs", "--name", "x", "--dataset", "mine", "--hop-s", hop_s, *more])
+
+
+NAMES = {"a": "a", "a.mov": "a", "a.mp4": marked_id("a.mp4"), "b c": "b_c", "b c.mp4": "b_c", "b_c": "b_c"}
+NAMES |= {"Gru\u0308n": "", "sub__Gru\u0308n": "sub__Gr\u00fcn"}
+
+
+@pytest.mark.usefixtures("mine")
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", ["npy", "pt", "h5", "dict"])
+def test_a_name_is_that_of_a_listed_video(
+    folder: Path, form: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if form == "npy":
+        np.save(folder / f"{name}.npy", rows(12))
+    elif form == "dict":
+        np.save(folder / f"{name}.npy", {"frames_features": rows(12)}, allow_pickle=True)  # type: ignore[arg-type]
+    elif form == "pt":
+        torch = pytest.importorskip("torch")
+        torch.save(torch.from_numpy(rows(12)), folder / f"{name}.pt")
+    else:
+        with pytest.importorskip("h5py").File(folder / "all.h5", "w") as file:
+            file[name] = rows(12)
+    code = imported()
+    said = capsys.readouterr()
+    if not NAMES[name]:
+        line = f"error: theirs: 1 of 1 names are of no listed video ({name!r}): name the features by the ids or the "
+        assert (code, said.err) == (2, f"{line}files of the videos\n")
+        return
+    assert (code, list(stepline.open_bank("x", "mine"))) == (0, [NAMES[name]]), said.err
+
+
+@pytest.mark.usefixtures("mine")
+def test_names_of_no_listed_video_are_left_out_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("v_a", "v_b c.mp4", "other", *(f"v_{letter}" for letter in "stuvwxyz")):
+        np.save(folder / f"{name}.npy", rows(12))
+    assert imported("--prefix", "v_") == 0
+    bank = stepline.open_bank("x", "mine")
+    assert capsys.readouterr().out.splitlines() == [
+        f"{next(Path('features/x').glob('imported-*'))}: 2 videos of mine, 1 file names do not match",
+        "left out: 8 of 10 names are of no listed video ('s', 't', 'u', 'v', 'w', ...)",
+    ]
+    assert list(bank) == ["a", "b_c"]
+
+
+@pytest.mark.usefixtures("mine")
+def test_two_names_of_one_video_are_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("b c", "b_c.mp4"):
+        np.save(folder / f"{name}.npy", rows(12))
+    assert imported() == 2
+    assert capsys.readouterr().err == (
+        "error: b_c is in theirs/b c.npy and in theirs/b_c.mp4.npy: remove one of them\n"
+    )
+
+
+@pytest.mark.usefixtures("mine")
+@pytest.mark.parametrize(
+    ("n", "hop_s", "line"),
+    [
+        (12, "1", ""),
+        (14, "1", ""),
+        (
+            15,
+            "1",
+            "error: the rows of 1 of 2 videos end after their video does, the first: b_c has 15 rows of 1 s",
+        ),
+        (400, "0.04", "error: the rows of 1 of 2 videos end after their video does, the first: b_c has 400 rows of "),
+        (7, "1", ""),
+        (6, "1", "the rows of 1 of 2 videos end before their video does, the first: b_c has 6 rows of 1 s and ends at"),
+    ],
+)
+def test_rows_fit_the_length_of_their_video(
+    folder: Path, n: int, hop_s: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(folder / "a.npy", rows(round(12 / float(hop_s))))
+    np.save(folder / "b c.npy", rows(n))
+    refused = line.startswith("error")
+    assert imported(hop_s=hop_s) == (2 if refused else 0)
+    said = capsys.readouterr()
+    lines = (said.err if refused else said.out).splitlines()
+    assert len(lines) == (2 if line and not refused else 1)
+    assert lines[0].startswith(line or "features/x/imported-")
+    assert Path("features/x").exists() != refused
+
+
+def test_of_other_data_sets_names_are_ids(folder: Path) -> None:
+    np.save(folder / "zzz.npy", rows(400))
+    assert imported() == 0
+    assert list(stepline.open_bank("x", "mine")) == ["zzz"]

@@ -226,3 +226,21 @@ def test_listed_clips_are_pooled_by_video(bank: Bank) -> None:
     np.testing.assert_allclose(found.clip("a", 0, 8), unit(ROWS["a"][:2].mean(0, dtype=float)), rtol=1e-6)
     with pytest.raises(ConfigError, match="^clips has rows of listed clips: pool them by video only$"):
         PooledSpec.of(listed, "shot", "mean")
+
+
+def test_a_segment_after_the_end_has_no_row_of_other_seconds(bank: Bank, capsys: pytest.CaptureFixture[str]) -> None:
+    write_availability(paths.availability("mine", "000"), [Record(video="a", status="present", duration_s=9.4)])
+    Path("frames.csv").write_text("video,start_s,end_s\na,1,3\na,25,100\na,8,60\nc,200,300\nb,12,14\n")
+    assert main(["bank", "pool", "net", "mine", "--segments", "frames.csv"]) == 0
+    line = (
+        "frames.csv: 4 of 5 segments lie after the end of their video (3 left out, 1 cut to its end), the first in "
+        "line 3: a ends at 9.4 s; times are in seconds"
+    )
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        line,
+        "b has no row: no segment of it is listed",
+        "c has no row: no segment of it is listed",
+    ]
+    found = stepline.open_bank("net.segment", "mine")
+    assert {video: list(clips) for video, clips in found.clips.items()} == {"a": [(1, 3), (8, 9.4)]}
+    np.testing.assert_allclose(found.clip("a", 8, 9.4), unit(ROWS["a"][8].astype(float)), rtol=1e-6)

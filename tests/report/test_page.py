@@ -254,6 +254,18 @@ def test_a_picture_of_a_shot_that_is_no_longer_there_is_left_out(pipeline: Pipel
     assert "0 of 2 shots have a picture" in TIMELINE.read_text()
 
 
+def test_segments_after_the_end_are_a_line_and_are_not_drawn(pipeline: Pipeline) -> None:
+    write_page(pipeline, PAGE)
+    line = (
+        "segments.csv: 2 of 3 segments lie after the end of their video (1 left out, 1 cut to its end), the first in "
+        "line 3: a ends at 8.0 s; times are in seconds"
+    )
+    assert f'<p class="needs">{line}</p>' in PAGE.read_text()
+    timeline = TIMELINE.read_text()
+    assert f"Segments: {line}" in timeline
+    assert ('[4.0,8.0,"stir",""]' in timeline, "pour" in timeline) == (True, False)
+
+
 def test_the_same_inputs_give_the_same_bytes(pipeline: Pipeline) -> None:
     write_page(pipeline, PAGE)
     before = TIMELINE.read_bytes()

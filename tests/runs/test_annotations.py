@@ -3,17 +3,21 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from stepline import paths
 from stepline.availability import Record, write_availability
+from stepline.backbones.histogram import HistogramSpec
 from stepline.benchmark import InTime, Timed
+from stepline.cli import main
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.schema import Video
 from stepline.datasets.segments import LabelledSpan
 from stepline.errors import ReleaseError
+from stepline.features import store
 from stepline.features.export.job import Annotated
-from stepline.io import write_text
+from stepline.io import read_json, write_json, write_text
 from stepline.runs.annotations import annotations
 from tests.benchmark.tiny import Tiny, tiny
 
@@ -56,3 +60,37 @@ def test_an_absent_release_is_one_line() -> None:
     absent = Dataset(name="first", title="first", videos=tuple, listed_by="tiny/first")
     with pytest.raises(ReleaseError, match="^first lists no videos: run `stepline fetch tiny/first`$"):
         annotations(absent, [])
+
+
+def test_no_export_has_times_after_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("videos").mkdir()
+    for video in "xy":
+        Path(f"videos/{video}.webm").touch()
+    write_text("config.yaml", "datasets: {mine: {videos: videos, segments: segments.csv}}")
+    write_text("segments.csv", "video,start_s,end_s,label\nx,2,300,stir\nx,250,999,pour\ny,0,9,cut\ny,12,13,wipe\n")
+    write_text(paths.shards("mine"), "video,shard\nx,000\ny,000\n")
+    records = [Record(video="x", status="present", duration_s=9.6), Record(video="y", status="present")]
+    write_availability(paths.availability("mine", "000"), records)
+    spec = HistogramSpec()
+    write_json(paths.spec_record(spec), spec.record())
+    rows = np.ones((10, 768), np.float32)
+    store.write(paths.features("mine", "000", spec), spec, {"x": rows, "y": rows[:8]}, 1.0)
+    for form in ("actionformer", "pdvc"):
+        assert main(["bank", "export", "histogram", "mine", form, "--form", form]) == 0
+    line = (
+        "segments.csv: 3 of 4 segments lie after the end of their video (2 left out, 1 cut to its end), the first in "
+        "line 2: x ends at 9.6 s; times are in seconds"
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        line, "actionformer: 2 videos, 2 with segments", line, "pdvc: 2 videos, 2 with segments"
+    ]  # fmt: skip
+    database = read_json("actionformer/annotations.json")["database"]
+    assert {video: each["duration"] for video, each in database.items()} == {"x": 9.6, "y": 8.0}
+    assert {video: [a["segment"] for a in each["annotations"]] for video, each in database.items()} == {
+        "x": [[2.0, 9.6]], "y": [[0.0, 8.0]]
+    }  # fmt: skip
+    captions = read_json("pdvc/all.json")
+    assert {video: each["timestamps"] for video, each in captions.items()} == {"v_x": [[2, 9.6]], "v_y": [[0, 8]]}

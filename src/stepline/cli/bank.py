@@ -1,6 +1,7 @@
 """The verbs `bank` and `verify`: exchange features and subtitles with other tools, and check stored features."""
 
 import argparse
+from collections.abc import Container
 from math import isnan
 from pathlib import Path
 from statistics import fmean, median
@@ -97,18 +98,34 @@ def _store(parsed: argparse.Namespace) -> str | None:
     return at
 
 
-def _folder(parsed: argparse.Namespace, path: Path) -> "Folder":
+def _folder(parsed: argparse.Namespace, path: Path, videos: Container[str] | None = None) -> "Folder":
     from stepline.features.importing import Folder
 
-    return Folder(path, prefix=parsed.prefix, suffix=parsed.suffix, key=parsed.key)
+    return Folder(path, prefix=parsed.prefix, suffix=parsed.suffix, key=parsed.key, videos=videos)
+
+
+def _listed(parsed: argparse.Namespace) -> dict[str, float] | None:
+    """Return the listed lengths of the videos of the user's data set, 0 if unknown; None if it is not configured."""
+    from stepline.config import is_there, load
+    from stepline.datasets.configured import dataset
+
+    config = load(parsed.configfile) if is_there(parsed.configfile) else {"datasets": {}}
+    if parsed.dataset not in config["datasets"]:
+        return None
+    return {video.id: video.duration_s or 0.0 for video in dataset(config, parsed.dataset).videos()}
 
 
 def _import(parsed: argparse.Namespace) -> None:
+    from stepline.datasets.segments import known_ends_s
     from stepline.features.importing import import_folder
 
-    folder = _folder(parsed, parsed.folder)
-    made = import_folder(folder, parsed.name, parsed.dataset, parsed.hop_s, store_at=_store(parsed))
+    listed = _listed(parsed)
+    folder = _folder(parsed, parsed.folder, listed)
+    ends_s = {} if listed is None else listed | known_ends_s(parsed.dataset)
+    made = import_folder(folder, parsed.name, parsed.dataset, parsed.hop_s, store_at=_store(parsed), ends_s=ends_s)
     print(f"{made}: {len(folder)} videos of {parsed.dataset}, {folder.skipped} file names do not match")
+    if folder.unknown:
+        print(f"left out: {folder.strangers}")
 
 
 def _pool(parsed: argparse.Namespace) -> None:
@@ -117,7 +134,7 @@ def _pool(parsed: argparse.Namespace) -> None:
     from stepline.config import load
     from stepline.datasets.segments import read_segments
     from stepline.features.opening import open_bank
-    from stepline.features.pool import PooledSpec, of_shots, of_videos, pool
+    from stepline.features.pool import PooledSpec, ends_s, of_shots, of_videos, pool
     from stepline.io import sha256_file
     from stepline.shots import Detection
 
@@ -128,7 +145,8 @@ def _pool(parsed: argparse.Namespace) -> None:
     if parsed.segments:
         if not parsed.segments.is_file():
             raise ConfigError(f"--segments: {parsed.segments} is not a file: name a CSV file")
-        listed = read_segments(parsed.dataset, str(parsed.segments), bank.videos)
+        ends = ends_s(bank, parsed.dataset)
+        listed = read_segments(parsed.dataset, str(parsed.segments), bank.videos, ends_s=ends)
         spans = {video: [(each.start_s, each.end_s) for each in segments] for video, segments in listed.items()}
         spec = replace(spec, spans={"segments_sha256": sha256_file(parsed.segments)})
     elif parsed.by == "shot":
@@ -153,20 +171,21 @@ def _export(parsed: argparse.Namespace) -> None:
             print(f"{video} is damaged, only its readable rows are exported: {described(damaged.gaps)}")
     else:
         bank = _undamaged(bank)
-    annotations = _annotations(parsed) if parsed.form in ANNOTATED else {}
+    annotations = _annotations(parsed, bank) if parsed.form in ANNOTATED else {}
     export(bank, parsed.out, parsed.form, prefix=parsed.prefix, suffix=parsed.suffix, annotations=annotations)
     labelled = sum(bool(annotations[video].segments) for video in bank if video in annotations)
     print(f"{parsed.out}: {len(bank)} videos" + (f", {labelled} with segments" if parsed.form in ANNOTATED else ""))
 
 
-def _annotations(parsed: argparse.Namespace) -> "dict[str, Annotated]":
+def _annotations(parsed: argparse.Namespace, bank: "Bank") -> "dict[str, Annotated]":
     from stepline.config import load
     from stepline.datasets.configured import dataset
+    from stepline.features.pool import ends_s
     from stepline.plans import plans_of
     from stepline.runs.annotations import annotations
 
     config = load(parsed.configfile)
-    return annotations(dataset(config, parsed.dataset), plans_of(config, parsed.dataset))
+    return annotations(dataset(config, parsed.dataset), plans_of(config, parsed.dataset), ends_s(bank, parsed.dataset))
 
 
 def _index(parsed: argparse.Namespace) -> None:

@@ -28,12 +28,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """The features of a shard for one spec. store: their location. files: weights by name. listed: clips by video."""
+    """The features of a shard for one spec.
+
+    store: their location. files: weights by name. listed: clips by video. late: a line for each video of which listed
+    clips were cut or left out, because they lie after its end.
+    """
 
     spec: FrameSpec
     store: Location
     files: Mapping[str, Path] = field(default_factory=dict)
     listed: Mapping[str, Clips] = field(default_factory=dict)
+    late: Mapping[str, str] = field(default_factory=dict)
 
 
 def extract(
@@ -68,6 +73,8 @@ def extract(
                 raise error
             log.warning("%s: %s", works[number].spec.name, error)
         made = filling.caches[0].commit(present)
+    for video in made.keys() & works[0].late.keys():
+        made[video]["reason"] = "; ".join(filter(None, (made[video]["reason"], works[0].late[video])))
     absent = {r.video: {"status": r.status, "reason": r.reason} for r in records.values() if r.status != "present"}
     write_manifest(manifest, absent | made, spec=works[0].spec.record())
 

@@ -3,12 +3,13 @@
 import hashlib
 import pickle
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import inf
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from stepline.availability import check_video_id, write_manifest
 from stepline.backbones import checkpoint
 from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
 from stepline.backbones.sentence import MODELS
+from stepline.datasets.folder import named
+from stepline.datasets.segments import ROUNDED_S
 from stepline.errors import ConfigError, ReleaseError, StoreError
 from stepline.features import store
 from stepline.features.bank import AbsentError
@@ -29,6 +32,12 @@ SHARD = "000"
 """The only shard of an imported bank."""
 KEY = "frames_features"
 """The key of the rows in a dictionary, as in the files of P3IV (Zhao et al., 2022)."""
+NAMED = 5
+"""The number of unknown names that are printed."""
+ROUNDED = 0.01
+"""The part of a video's length by which two readers of its frame rate may differ."""
+CLIP_HOPS = 4
+"""The length of a clip in hops up to which rows may end before their video, as only whole clips have a row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,16 +63,20 @@ class Folder(Mapping[str, Rows]):
         suffix: str = "",
         key: str = KEY,
         ids: Mapping[str, str] | None = None,
+        videos: Container[str] | None = None,
     ) -> None:
         """Find the ``.npy``, ``.pt`` and HDF5 files in the folder ``path``, or use the one file ``path``.
 
         A video's id is the name of its file without the extension, or of its HDF5 dataset, without the parts at its
         ends that the regular expressions ``prefix`` and ``suffix`` match; names that do not match are left out. With
-        ``ids``, a mapping from names to ids, names that are not in it are left out. key: of the rows in dictionaries.
+        ``ids``, a mapping from names to ids, names that are not in it are left out. With ``videos``, the ids of listed
+        videos, the rest of a name may also be the video's file name, with or without its suffix; names of other videos
+        are left out and listed in ``unknown``. key: of the rows in dictionaries.
         Raises StoreError if nothing is found, or if an id is not allowed or found twice.
         """
         self.files: dict[str, Path] = {}
         self.skipped = 0
+        self.unknown: list[str] = []
         self._read: dict[str, Callable[[], Any]] = {}
         try:
             name = re.compile(f"(?:{prefix})(?P<stepline_id>.+?)(?:{suffix})")
@@ -71,20 +84,30 @@ class Folder(Mapping[str, Rows]):
             raise ConfigError(f"prefix {prefix!r} or suffix {suffix!r} is not a regular expression: {error}") from None
         for file, stem, read in _found(path, key):
             match = name.fullmatch(stem)
-            named = (match["stepline_id"] if match else None) if ids is None else ids.get(stem)
-            if named is None:
+            given = (match["stepline_id"] if match else None) if ids is None else ids.get(stem)
+            if given is None:
                 self.skipped += 1
                 continue
-            try:
-                video = check_video_id(named)
-            except ReleaseError as error:
-                raise StoreError(f"{file}: {error}; or remove parts of the name with --prefix, --suffix") from None
+            video = _checked(file, given) if videos is None else named(given, videos)
+            if video is None:
+                self.unknown.append(given)
+                continue
             if video in self.files:
                 raise StoreError(f"{video} is in {self.files[video]} and in {file}: remove one of them")
             self.files[video], self._read[video] = file, read
         if not self.files:
-            named = "as --prefix, --suffix say" if ids is None else f"such as {next(iter(ids), '')}.npy"
-            raise StoreError(f"{path} holds no features: give .npy, .pt, .h5 or .hdf5 files, named {named}")
+            such = "as --prefix, --suffix say" if ids is None else f"such as {next(iter(ids), '')}.npy"
+            raise StoreError(
+                f"{path}: {self.strangers}: name the features by the ids or the files of the videos"
+                if self.unknown
+                else f"{path} holds no features: give .npy, .pt, .h5 or .hdf5 files, named {such}"
+            )
+
+    @property
+    def strangers(self) -> str:
+        """A text with the number and the first of the ``unknown`` names."""
+        first = ", ".join(map(repr, self.unknown[:NAMED])) + (", ..." if len(self.unknown) > NAMED else "")
+        return f"{len(self.unknown)} of {len(self.unknown) + len(self.files)} names are of no listed video ({first})"
 
     def __getitem__(self, video: str) -> Rows:
         """Return the rows; raise StoreError, naming the file, if they are not finite (T, D) floats.
@@ -117,13 +140,25 @@ class Folder(Mapping[str, Rows]):
         return len(self.files)
 
 
-def import_folder(folder: Folder, name: str, dataset: str, hop_s: float, *, store_at: str | None = None) -> Path:
+def import_folder(
+    folder: Folder,
+    name: str,
+    dataset: str,
+    hop_s: float,
+    *,
+    store_at: str | None = None,
+    ends_s: Mapping[str, float] = MappingProxyType({}),
+    say: Callable[[str], object] = print,
+) -> Path:
     """Write users' features as the bank ``features/<name>/imported-<hash>``, and return this folder.
 
     hop_s: seconds from row to row. store_at: ``features.store`` of the configuration; records are always written to the
     work folder. Rows are stored as float16 if all files are float16, otherwise as float32; float64 is rounded to
-    float32. Raises ConfigError if a name is not allowed, or is already used by a backbone or text encoder of Stepline,
-    and StoreError if files are invalid or differ in D.
+    float32. ends_s: the ends of videos, where they are known. ``say`` gets one line if rows end before the end of their
+    video, with a tolerance of ``ROUNDED`` of its length but at least ``ROUNDED_S``, and of ``CLIP_HOPS`` hops.
+    Raises ConfigError if a name is not allowed, or is already used by a backbone or text encoder of Stepline, and
+    StoreError if files are invalid or differ in D, or if rows end after the end of their video, with the same tolerance
+    but of one hop.
     """
     for what, given in (("name", name), ("dataset", dataset)):
         if not re.fullmatch("[a-z0-9][a-z0-9_.-]*", given):
@@ -133,15 +168,17 @@ def import_folder(folder: Folder, name: str, dataset: str, hop_s: float, *, stor
     check_hop(hop_s)
     digests = {file: sha256_file(file) for file in set(folder.files.values())}
     sources = {video: digests[folder.files[video]] for video in folder}
-    dtypes, first = set(), next(iter(folder))
+    dtypes, first, n_rows = set(), next(iter(folder)), {}
     dimension = folder[first].shape[1]
     for video, rows in folder.items():
         dtypes.add(rows.dtype)
+        n_rows[video] = len(rows)
         if rows.shape[1] != dimension:
             raise StoreError(
                 f"{folder.files[video]}: the features of {video} have {rows.shape[1]} dimensions, but the features of "
                 f"{first} in {folder.files[first]} have {dimension}"
             )
+    _check_ends(n_rows, hop_s, ends_s, say)
     lines = "".join(f"{video} {sha256}\n" for video, sha256 in sources.items())
     spec = ImportedSpec(
         name=name,
@@ -154,17 +191,42 @@ def import_folder(folder: Folder, name: str, dataset: str, hop_s: float, *, stor
     store.write(place, spec, folder, hop_s, sources=sources)
     write_json(paths.spec_record(spec), spec.record())
     present = {
-        video: {"status": "present", "reason": "", "n_rows": len(folder[video]), "source_sha256": sources[video]}
+        video: {"status": "present", "reason": "", "n_rows": n_rows[video], "source_sha256": sources[video]}
         for video in folder
     }
     write_manifest(paths.features_manifest(dataset, SHARD, spec), present, spec=spec.record())
     return paths.spec_record(spec).parent
 
 
+def _check_ends(
+    n_rows: Mapping[str, int], hop_s: float, ends_s: Mapping[str, float], say: Callable[[str], object]
+) -> None:
+    """Compare the ends of rows with those of their videos, see ``import_folder``."""
+    early, late = [], []
+    for video in (video for video in sorted(n_rows) if ends_s.get(video)):
+        more_s = n_rows[video] * hop_s - ends_s[video]
+        rounded_s = max(ROUNDED_S, ROUNDED * ends_s[video])
+        line = f"{video} has {n_rows[video]} rows of {hop_s:g} s and ends at {ends_s[video]:.1f} s"
+        early += [line] if more_s < -rounded_s - CLIP_HOPS * hop_s else []
+        late += [line] if more_s > rounded_s + hop_s else []
+    text = "the rows of {} of {} videos end {} their video does, the first: {}; check --hop-s and the files"
+    if late:
+        raise StoreError(text.format(len(late), len(n_rows), "after", late[0]))
+    if early:
+        say(text.format(len(early), len(n_rows), "before", early[0]))
+
+
 def check_hop(hop_s: float) -> None:
     """Raise ConfigError if ``hop_s`` is not a finite number of seconds above 0."""
     if not 0 < hop_s < inf:
         raise ConfigError(f"{hop_s:g} s from row to row is not allowed: give a finite number above 0")
+
+
+def _checked(file: Path, video: str) -> str:
+    try:
+        return check_video_id(video)
+    except ReleaseError as error:
+        raise StoreError(f"{file}: {error}; or remove parts of the name with --prefix, --suffix") from None
 
 
 def _found(path: Path, key: str) -> Iterator[tuple[Path, str, Callable[[], Any]]]:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline import paths
-from stepline.availability import read_availability, read_manifest, write_manifest
+from stepline.availability import read_manifest, write_manifest
 from stepline.backbones.registry import DOT
+from stepline.datasets.segments import known_ends_s
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
@@ -92,17 +93,18 @@ class Pooled:
 
 
 def of_videos(bank: Bank, dataset: str) -> dict[str, Clips]:
-    """Return the span [0, duration) of each video; without a known duration it ends with the last row."""
-    found: dict[str, Clips] = {}
-    for shard, videos in _shards(bank).items():
-        path = paths.availability(dataset, shard)
-        records = read_availability(path) if path.exists() else {}
-        for video in videos:
-            duration_s = records[video].duration_s if video in records else 0.0
-            last = bank.blocks[video][-1]
-            ends_s = [end_s for _, end_s in bank.clips.get(video, ())] or [last.t0_s + last.length * last.hop_s]
-            found[video] = [(0.0, duration_s or max(ends_s))]
-    return found
+    """Return the span [0, end) of each video, see ``ends_s``."""
+    return {video: [(0.0, end_s)] for video, end_s in ends_s(bank, dataset).items()}
+
+
+def ends_s(bank: Bank, dataset: str) -> dict[str, float]:
+    """Return the end of each video of a bank: its duration, or the end of its last row if that is not known."""
+    found = known_ends_s(dataset)
+    for video in bank.keys() - found.keys():
+        last = bank.blocks[video][-1]
+        ends = [end_s for _, end_s in bank.clips.get(video, ())] or [last.t0_s + last.length * last.hop_s]
+        found[video] = max(ends)
+    return {video: found[video] for video in bank}
 
 
 def of_shots(bank: Bank, dataset: str, detection: Detection) -> dict[str, Clips]:

@@ -1,7 +1,7 @@
 """What the owner of a data set, its user or a benchmark, needs computed from its videos."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -78,6 +78,12 @@ class Demand:
         """Return the clips whose features a backbone computes."""
         return {}
 
+    def clips_within(
+        self, backbone: str, _ends_s: Mapping[str, float], _rounded: bool, _say: Callable[[str], object]
+    ) -> Clips:
+        """Return the clips of videos that end at ``ends_s``; users' clips after the end as in ``read_segments``."""
+        return self.clips(backbone)
+
     def clip_params(self, backbone: str, members: Sequence[Video]) -> Any:
         """Return the cache key of the clips of a shard's videos, in addition to `clip_inputs`."""
         clips = self.clips(backbone)
@@ -124,15 +130,23 @@ class Own(Demand):
         """Return the user's clips, the same for all backbones; raise ConfigError if their file is invalid."""
         return self.listed_clips
 
-    @cached_property
-    def listed_clips(self) -> Clips:
-        """The clips of the file that the configuration names."""
+    def clips_within(
+        self, _backbone: str, ends_s: Mapping[str, float], rounded: bool, say: Callable[[str], object]
+    ) -> Clips:
+        """Return the user's clips, see ``read_segments``."""
         file = self.config["datasets"][self.dataset.name].get("clips", "")
         if not file:
             return {}
         ids = {video.id for video in self.dataset.videos()}
-        found = read_segments(self.dataset.name, os.path.expanduser(file), ids, key="clips")
+        found = read_segments(
+            self.dataset.name, os.path.expanduser(file), ids, key="clips", ends_s=ends_s, rounded=rounded, say=say
+        )
         return {video: sorted({(clip.start_s, clip.end_s) for clip in clips}) for video, clips in found.items()}
+
+    @cached_property
+    def listed_clips(self) -> Clips:
+        """The clips of the file that the configuration names, also those after the end of their video."""
+        return self.clips_within("", {}, True, print)
 
     def spans(self) -> dict[str, list[list[float]]]:
         """Return the user's segments, merged where they overlap."""

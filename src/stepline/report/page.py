@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from stepline import paths
+from stepline.datasets.segments import known_ends_s, read_segments
 from stepline.pipeline import Pipeline
 from stepline.report import data_address, write_html
 from stepline.report.clock import clock
 from stepline.report.shots import read_shots
-from stepline.report.summary import headline, summarise
+from stepline.report.summary import end_s, headline, summarise
 from stepline.report.thumbnails import read_thumbnails
 from stepline.report.timeline.overview import HEIGHT, WIDTH
 from stepline.report.timeline.overview import path as drawn
@@ -29,10 +30,14 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
     shown = {row["video"] for row in made.used[:TIMELINES]}
     found = read_thumbnails(pipeline.name, pipeline.videos.all_shards if _has(pipeline, "pictures") else [])
     _remove_stale(pipeline.name, {row["video"] for row in made.rows})
+    late: list[str] = []
+    if given := pipeline.dataset.segments:
+        ends_s = {row["video"]: end_s(row) for row in made.rows} | known_ends_s(pipeline.name)
+        read_segments(pipeline.name, given, ends_s, ends_s=ends_s, say=late.append)
     videos = []
     for row in made.rows:
         video = row["video"]
-        about: dict[str, Any] = {"row": row, "link": "", "picture": "", "shots": "", "end_s": _end_s(row)}
+        about: dict[str, Any] = {"row": row, "link": "", "picture": "", "shots": "", "end_s": end_s(row)}
         if video in shown:
             shots = read_shots(paths.shots(pipeline.name) / f"{video}.parquet") if _has(pipeline, "shots") else []
             pictures = [file for file in found.pictures.get(video, {}).values() if file.exists()]
@@ -56,6 +61,7 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
         left_out=len(made.used) - len(shown),
         strips=any(each["shots"] for each in videos),
         searched=_searched(pipeline),
+        late=late,
         box=f"0 0 {WIDTH} {HEIGHT}",
         clock=clock,
     )
@@ -63,10 +69,6 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
 
 def _has(pipeline: Pipeline, stage: str) -> bool:
     return stage in pipeline.demand.stages
-
-
-def _end_s(row: dict[str, Any]) -> float:
-    return float(max([row["duration_s"] or 0, *(end_s for _, end_s, _ in row["gaps"])]))
 
 
 def _searched(pipeline: Pipeline) -> bool:

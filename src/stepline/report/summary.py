@@ -126,6 +126,11 @@ def summarise_shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]
     return rows
 
 
+def end_s(row: dict[str, Any]) -> float:
+    """Return the end of a row's video, with the gaps of a damaged one; 0 if it is unknown."""
+    return float(max([row["duration_s"] or 0, *(end_s for _, end_s, _ in row["gaps"])]))
+
+
 def unread(video: str, reason: str) -> dict[str, Any]:
     """Return the row of a missing video."""
     return dict.fromkeys(COLUMNS, "") | {"video": video, "status": "absent", "reason": reason, "gaps": []}

@@ -67,6 +67,16 @@ def test_the_worked_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert spacewalk.load(RELEASE, study="mine", name="release", fps=25.0).splits["test"] == ("tea",)
 
 
+def test_clips_after_the_end_of_the_video_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    records = [Record(video="tea", status="present", fps=25.0, duration_s=10.0)]
+    write_availability(paths.availability("mine", "000"), records)
+    line = (
+        "4 of 6 clips end after the end of their video, the first in line 4: tea ends at 10.0 s; times are in seconds"
+    )
+    assert build(capsys) == (2, [], f"error: {CLIPS}: {line}")
+    assert not RELEASE.exists()
+
+
 def test_the_tables_of_the_worked_example(capsys: pytest.CaptureFixture[str]) -> None:
     build(capsys)
     folder = Path("results/mine/annotation")

@@ -75,3 +75,14 @@ def test_a_wrong_line_is_named(line: str, problem: str) -> None:
 def test_no_clips_are_one_line() -> None:
     with pytest.raises(ConfigError, match="^clips.csv contains no clips$"):
         read()
+
+
+def test_clips_after_the_end_of_their_video_are_one_line() -> None:
+    PATH.write_text(f"{HEAD}\na,0,0,9\na,1,9,12.9\na,2,12.9,14\na,3,25,100\nb,0,25,100\n")
+    with pytest.raises(ConfigError) as error:
+        read_clips(PATH, {"a": 12.0})
+    assert str(error.value) == (
+        "clips.csv: 2 of 5 clips end after the end of their video, the first in line 4: a ends at 12.0 s; "
+        "times are in seconds"
+    )
+    assert read_clips(PATH, {"a": 99.5})["a"][3] == (25, 100)

@@ -82,6 +82,7 @@ def _build(parsed: argparse.Namespace) -> None:
     from stepline.datasets.annotation.clips import read_clips
     from stepline.datasets.configured import dataset
     from stepline.datasets.release import OWN
+    from stepline.datasets.segments import known_ends_s
     from stepline.tables.agreement import Annotated, write_agreement
 
     config, name = load(parsed.configfile), parsed.dataset
@@ -89,7 +90,7 @@ def _build(parsed: argparse.Namespace) -> None:
     listed = parsed.clips or _handed_out(name)
     if not parsed.clips and not listed.exists():
         raise MissingError(f"{listed} is absent: run `stepline annotation clips {name}`")
-    clips = read_clips(listed)
+    clips = read_clips(listed, known_ends_s(name))
     split = steps.read_split(parsed.split, clips) if parsed.split else _listed_split(data, set(clips))
     chosen = {video for part in split.values() for video in part}
     clips = {video: numbered for video, numbered in clips.items() if video in chosen}

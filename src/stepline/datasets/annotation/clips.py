@@ -1,11 +1,13 @@
 """The clips that annotators label: shots, which are shorter than steps (Spacewalk-18, Sec. 3.1)."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from stepline.availability import check_video_id
 from stepline.datasets.lines import lines
+from stepline.datasets.segments import ROUNDED_S
 from stepline.errors import ConfigError, ReleaseError
 from stepline.io import csv_text, read_table, write_text
 
@@ -48,12 +50,14 @@ def write_clips(path: Path, clips: Clips, segment_s: float = SEGMENT_S) -> None:
     write_text(path, content)
 
 
-def read_clips(file: Path) -> Clips:
+def read_clips(file: Path, ends_s: Mapping[str, float] = MappingProxyType({})) -> Clips:
     """Return the clips in ``file``.
 
-    Raises ConfigError with file and line if a line is not a clip or a video's clips are not in temporal order.
+    ends_s: the ends of videos, where they are known. Raises ConfigError with file and line if a line is not a clip, if
+    a video's clips are not in temporal order, or if clips end more than ``ROUNDED_S`` after the end of their video.
     """
     found: Clips = {}
+    late: list[str] = []
     for number, line in lines(
         "--clips", str(file), required=("video", "clip", "start_s", "end_s"), optional=("segment",)
     ):
@@ -77,6 +81,14 @@ def read_clips(file: Path) -> Clips:
                 f"{where}: a clip must start at {last_s:g} s, the end of the last clip of {video}, or later, and end"
             )
         clips[int(line["clip"])] = start_s, end_s
+        last_s = ends_s.get(video, math.inf)
+        if end_s > last_s + ROUNDED_S:
+            late.append(f"in line {number}: {video} ends at {last_s:.1f} s")
+    if late:
+        raise ConfigError(
+            f"{file}: {len(late)} of {sum(map(len, found.values()))} clips end after the end of their video, "
+            f"the first {late[0]}; times are in seconds"
+        )
     if not found:
         raise ConfigError(f"{file} contains no clips")
     return found

@@ -9,11 +9,12 @@ from stepline import paths
 from stepline.asr.languages import ENGLISH
 from stepline.asr.transcript import Sentence
 from stepline.benchmark.timed import Timed
-from stepline.datasets.segments import read_segments
+from stepline.datasets.segments import known_ends_s, read_segments
 from stepline.features.bank import Bank
 from stepline.pipeline import Pipeline
 from stepline.report import data_address
 from stepline.report.shots import read_shots, spread
+from stepline.report.summary import end_s
 from stepline.report.thumbnails import read_thumbnails
 from stepline.report.timeline.likeness import LAGS, strip
 from stepline.report.timeline.sound import peaks
@@ -86,14 +87,17 @@ def speech_lane(said: Sequence[Sentence], language: str) -> Lane | None:
     return {"kind": "spans", "name": "Speech", "step": "sentence", **other, "spans": spans} if spans else None
 
 
-def own_segments(pipeline: Pipeline, video: str) -> list[Track]:
-    """Return the user's segments."""
+def own_segments(pipeline: Pipeline, row: dict[str, Any]) -> list[Track]:
+    """Return the user's segments of a video. row: in ``stepline.report.summary``."""
     given = pipeline.dataset.segments
     if not given:
         return []
-    listed = read_segments(pipeline.name, given, {each.id for each in pipeline.dataset.videos()}).get(video, [])
-    spans = [Timed(each.start_s, each.end_s, each.label or "segment") for each in listed]
-    return [Track(name="Segments", spans=spans, note="" if spans else "none for this video")]
+    video, ids, late = row["video"], {each.id for each in pipeline.dataset.videos()}, list[str]()
+    known = known_ends_s(pipeline.name, pipeline.videos.shards[video])
+    ends_s = {video: known.get(video, end_s(row))}
+    read = read_segments(pipeline.name, given, ids, ends_s=ends_s, say=late.append)
+    spans = [Timed(each.start_s, each.end_s, each.label or "segment") for each in read.get(video, [])]
+    return [Track(name="Segments", spans=spans, note="".join(late) or ("" if spans else "none for this video"))]
 
 
 def track_lane(track: Track) -> Lane:

@@ -45,7 +45,7 @@ def write_timeline(pipeline: Pipeline, row: dict[str, Any], tracks: Sequence[Tra
     """
     video, page = row["video"], page_of(pipeline.name, row["video"])
     shots, (said, language) = shot_lane(pipeline, video), sentences(pipeline, video)
-    all_tracks = [*own_segments(pipeline, video), *tracks]
+    all_tracks = [*own_segments(pipeline, row), *tracks]
     lanes: list[Lane] = [
         *filter(None, (shots, sound_lane(pipeline, video), speech_lane(said, language))),
         *map(track_lane, all_tracks),
