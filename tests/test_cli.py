@@ -1,4 +1,5 @@
 import argparse
+import errno
 import json
 import os
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from snakemake_logger_plugin_stepline.stages import reason_of
 from stepline import __version__, cli, paths
 from stepline.availability import read_manifest
 from stepline.backbones.histogram import HistogramSpec
@@ -221,10 +223,24 @@ def test_a_log_holds_one_run_and_its_warnings() -> None:
         assert all(" WARNING " in line and ": missing: not in the mirror at demo/videos/" in line for line in lines)
 
 
-def test_an_unexpected_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_keeps_its_traceback_and_is_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "_fetch", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        cli.main(["fetch", "weights/clip"])
+        cli.main(["--log", "logs/fetch/a.log", "fetch", "weights/clip"])
+    assert reason_of("logs/fetch/a.log") == "ZeroDivisionError: division by zero"
+
+
+def test_an_error_of_the_system_without_a_file_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def without_locks(_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fetch, "_fetch", without_locks)
+    assert cli.main(["--log", "logs/fetch/a.log", "fetch", "weights/clip"]) == 2
+    line = f"`stepline fetch` in {os.getcwd()}: No locks available"
+    assert capsys.readouterr().err == f"error: {line}\n"
+    assert reason_of("logs/fetch/a.log") == line
 
 
 def test_samples_that_a_release_does_not_have_are_one_line(real_data: Path) -> None:

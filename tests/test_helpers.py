@@ -1,10 +1,12 @@
 """What rules are told of the jobs that their wildcards name."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from stepline.helpers import Helpers
+from stepline.io import write_text
 from stepline.spec import ReaderName
 
 COMPUTED = ("s3d-pss", "histogram", "timesformer-htstep")
@@ -12,18 +14,32 @@ WILDCARDS = SimpleNamespace(study="mine", dataset="mine", release="v1", entry="o
 
 
 def helpers(reader: ReaderName = "pyav", **kind: object) -> Helpers:
-    features = SimpleNamespace(computed=COMPUTED, backbone_of=lambda folder: folder, networks=True)
+    features = SimpleNamespace(computed=COMPUTED, backbone_of=lambda folder: folder, networks=True, store=Path)
     described = SimpleNamespace(**({"gpu": False, "decoded": False, "scored_in": "core"} | kind))
     plan = SimpleNamespace(job=lambda *_: SimpleNamespace(entry=SimpleNamespace(kind=described)))
     pipelines = {"mine": SimpleNamespace(features=features)}
     return Helpers({"mine": plan}, pipelines, cores=4, gpu=True, reader=reader)  # type: ignore[dict-item]
 
 
+def priorities() -> dict[str, float]:
+    wildcards = [SimpleNamespace(dataset="mine", backbone=backbone, shard="000") for backbone in COMPUTED]
+    return {each.backbone: helpers().extract_priority(each) for each in wildcards}
+
+
 def test_the_first_job_of_a_shard_goes_before_those_that_would_wait_for_it() -> None:
-    asked = [helpers().extract_priority(SimpleNamespace(dataset="mine", backbone=backbone)) for backbone in COMPUTED]
+    asked = [*priorities().values()]
     assert asked == sorted(asked, reverse=True)
     assert len({*asked}) == len(asked)
     assert all(1 < priority <= 2 for priority in asked)  # after a shard's download, before what is made of its sound
+
+
+def test_a_job_that_was_killed_alone_comes_after_the_others_of_its_shard() -> None:
+    before, mark = priorities(), Path(COMPUTED[0], "000.computing")
+    write_text(mark, "together")
+    assert priorities() == before
+    write_text(mark, "alone")
+    assert min(priorities(), key=priorities().__getitem__) == COMPUTED[0]
+    assert all(1 < priority <= 2 for priority in priorities().values())
 
 
 @pytest.mark.parametrize("kind", [{"gpu": True}, {"decoded": True}, {"scored_in": "captions"}])

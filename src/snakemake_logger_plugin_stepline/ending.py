@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from snakemake_logger_plugin_stepline.stages import Job, error_of
+from snakemake_logger_plugin_stepline.stages import Job, reason_of
 from stepline.availability import read_manifest
 from stepline.errors import SteplineError
 
@@ -80,5 +80,4 @@ def failures(failed: Iterable[Job]) -> Iterator[str]:
     for job in failed:
         log = Path(job.log)
         written = log.is_file() and log.stat().st_size > 0
-        reason = error_of(job.log) or "it ended without a message: its process was killed, or it ran out of memory"
-        yield f"  {job.message}: {reason}{f' ({log})' if written else ''}"
+        yield f"  {job.message}: {reason_of(job.log)}{f' ({log})' if written else ''}"

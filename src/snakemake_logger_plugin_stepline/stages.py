@@ -132,11 +132,13 @@ def duration(seconds_s: float) -> str:
     return str(timedelta(seconds=round(seconds_s)))
 
 
-def error_of(log: str) -> str:
-    """Return the last error in a job's log, without its time; "" if there is none."""
+def reason_of(log: str) -> str:
+    """Return why a job failed: the last error in its log, or what it did last if it was killed."""
     try:
         lines = Path(log).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return ""
-    errors = [line.partition(" ERROR ")[2].removeprefix("error: ") for line in lines if " ERROR " in line]
-    return errors[-1] if errors else ""
+        lines = []
+    if errors := [line.partition(" ERROR ")[2].removeprefix("error: ") for line in lines if " ERROR " in line]:
+        return errors[-1]
+    did = f", after the line: {lines[-1].partition(' INFO ')[2] or lines[-1]}" if lines else ""
+    return f"it ended without a message: its process was killed, or it ran out of memory{did}"

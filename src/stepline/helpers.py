@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import stepline
-from stepline import devices, resources
+from stepline import devices, paths, resources
 from stepline.benchmark import Job
 from stepline.config import Config
 from stepline.pipeline import Pipeline
@@ -176,10 +176,14 @@ class Helpers:
     def extract_priority(self, wildcards: Wildcards) -> float:
         """Return the priority of a features job, in (1, 2]: highest for a shard's first, which computes all features.
 
-        This way no job occupies a GPU while it waits for another job of its shard, as long as other shards remain.
+        This way no job occupies a GPU while it waits for another job of its shard, as long as other shards remain. A
+        job whose process was killed while it computed its own features alone comes after the others.
         """
         features = self.pipeline(wildcards).features
-        return 1 + 1 / (1 + features.computed.index(features.backbone_of(wildcards.backbone)))
+        backbone = features.backbone_of(wildcards.backbone)
+        mark = paths.computing(features.store(backbone, wildcards.shard))
+        killed = mark.is_file() and mark.read_text(encoding="utf-8") == "alone"
+        return 1 + 1 / (1 + (len(features.computed) if killed else features.computed.index(backbone)))
 
     def group(self, wildcards: Wildcards) -> str | None:
         """Return the group of an entry's jobs, which a cluster runs together; None unless they take only seconds."""

@@ -66,6 +66,15 @@ def located(folder: Path, store: str | None) -> Location:
     return Remote("/".join([store, *folder.parts[-4:]]), folder) if store else folder
 
 
+def computing(store: Location) -> Path:
+    """Return the file that exists while a store's features are computed, and after a kill of that process.
+
+    It contains ``alone`` if the process computed no other features, otherwise ``together``.
+    """
+    folder = store if isinstance(store, Path) else store.folder
+    return folder.with_name(f"{folder.name}.computing")
+
+
 def features_manifest(study: str, shard: str, spec: Spec) -> Path:
     """Return the record of a shard's features."""
     return Path("features", spec.name, spec.id, "manifests", f"{study}.{shard}.json")

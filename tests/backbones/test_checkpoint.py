@@ -312,6 +312,49 @@ def test_many_wrong_names_are_counted() -> None:
         fill({})
 
 
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda own: {f"module.{name}": value for name, value in own.items()},
+        lambda own: {f"_orig_mod.module.{name}": value for name, value in own.items()},
+        lambda own: {"state_dict": {f"model.{name}": value for name, value in own.items()}, "epoch": 3},
+        lambda own: {f"backbone.{name}": value for name, value in own.items()} | {"head.fc.weight": torch.zeros(3, 2)},
+        lambda own: {f"encoder.{name}": value for name, value in own.items()} | {"decoder.weight": torch.ones(1)},
+        lambda own: {"ema": own, "step": torch.tensor(3)},
+        lambda own: {"model_ema": {f"module.{name}": value for name, value in own.items()} | {"n": torch.tensor(3)}},
+        lambda own: {"student": {name: value[:1] for name, value in own.items() if value.ndim}, "teacher": own},
+    ],
+)
+def test_a_network_within_another_is_found(wrapped: Any, tmp_path: Path) -> None:
+    own = filled()
+    assert equal(fill(state(save(wrapped(own), tmp_path / "a.pt"), inside=("state_dict", "model"))), own)
+
+
+def test_what_is_wrong_within_another_network_names_the_prefix_and_both_shapes() -> None:
+    tensors = filled(**{"fc.weight": torch.ones(3, 5), "fc.bias": None})
+    with pytest.raises(StoreError) as error:
+        fill({f"module.{name}": value for name, value in tensors.items()} | {"head.weight": torch.ones(1)})
+    assert str(error.value).startswith(
+        "a.pt is not the model: after the prefix 'module.', 1 missing (fc.bias); 1 of another form "
+        "(fc.weight is [3, 5] floats, not [3, 2] floats); it looks like "
+    )
+
+
+def test_a_deeper_network_within_another_is_refused() -> None:
+    tensors = filled(**{"fc2.weight": torch.ones(3, 5)})
+    with pytest.raises(StoreError, match=r"after the prefix 'model.', 1 unexpected \(fc2.weight\)"):
+        fill({f"model.{name}": value for name, value in tensors.items()})
+
+
+def test_two_networks_in_a_file_are_not_chosen_from() -> None:
+    both = {f"{which}.{name}": value for which in ("encoder_q", "encoder_k") for name, value in filled().items()}
+    line = (
+        "a.pt has the names of the model 2 times, as after the prefixes 'encoder_k.' and 'encoder_q.': keep one of them"
+    )
+    with pytest.raises(StoreError, match=f"^{line}$"):
+        fill(both)
+
+
 def of(**shapes: tuple[int, ...]) -> dict[str, Any]:
     return {name.replace("__", "."): torch.empty(shape, device="meta") for name, shape in shapes.items()}
 

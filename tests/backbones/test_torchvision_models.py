@@ -48,10 +48,21 @@ def test_features_are_what_the_classifier_sees(network: Any) -> None:
     assert (features.shape, tower_of(spec)) == ((2, spec.dimension), None)
 
 
+def test_a_classifier_of_other_classes_or_none_gives_the_same_features(network: Any) -> None:
+    (path,) = saved(network).values()
+    spec, clips, held = named.spec(MC3), torch.randn(1, 3, 4, 32, 32), network.state_dict()
+    features = named.load(spec, {path.name: path})(clips)
+    body = {name: value for name, value in held.items() if not name.startswith("fc.")}
+    ten = {"fc.weight": torch.zeros(10, 512), "fc.bias": torch.zeros(10)}
+    for other in (body, body | ten, {f"module.{name}": value for name, value in (body | ten).items()}):
+        torch.save({"epoch": 3, "model": other}, path)
+        assert torch.equal(named.load(spec, {path.name: path})(clips), features)
+
+
 def test_other_weights_are_one_line(network: Any) -> None:
     (path,) = saved(network).values()
-    torch.save({key: value for key, value in network.state_dict().items() if not key.startswith("fc.")}, path)
-    with pytest.raises(StoreError, match="mc3_18/kinetics400_v1"):
+    torch.save({key: value for key, value in network.state_dict().items() if not key.startswith("stem.")}, path)
+    with pytest.raises(StoreError, match=r"is not mc3_18/kinetics400_v1: 6 missing \(stem.0.weight"):
         named.load(named.spec(MC3), {path.name: path})
 
 

@@ -374,6 +374,99 @@ if __name__ == "__main__":
     tests.store(folder, *reversed(works), batch_size=2)
     print(left)
 """
+ENDING = """
+import logging, os, signal, sys
+from pathlib import Path
+from stepline.backbones import registry
+from tests.features import test_networks as tests, toy
+logging.basicConfig(level="INFO", format="%(message)s", stream=sys.stdout, force=True)
+registry.FAMILIES["toy"] = "tests.features.toy"
+folder, ends, whole = Path(sys.argv[1]), sys.argv[2:4], toy.Toy.forward
+def forward(self, clips):
+    if self.conv.out_channels == tests.WIDE.dimension:
+        exec(ends[0])
+    return whole(self, clips)
+toy.Toy.forward = forward
+works = [tests.work(folder, spec) for spec in (tests.TOY, tests.WIDE)]
+for run in sys.argv[3:]:
+    if (process := os.fork()) == 0:
+        exec(run)
+        os._exit(0)
+    print("ended with", os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+"""
+RUN = "tests.store(folder, *works)"
+OTHER = "tests.store(folder, *reversed(works), manifest='wide.json')"
+TOGETHER = "computing toy, wide in one pass; if it is killed, the next run computes each alone"
+
+
+def ended(folder: Path, end: str, *runs: str) -> list[str]:
+    """Run the stage, each time in a process in which the network ``wide`` ends by ``end``; return what was printed."""
+    command = [sys.executable, "-c", ENDING, str(folder), end, *runs]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [line for line in done.stdout.splitlines() if line.startswith(("computing", "ended"))]
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [("os.kill(os.getpid(), signal.SIGKILL)", -9), ("os.abort()", -6), ("os._exit(3)", 3)],
+    ids=["killed", "crashed", "exited"],
+)
+def test_a_network_that_ends_the_process_is_then_computed_alone(tmp_path: Path, end: str, code: int) -> None:
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+    printed = ended(tmp_path, end, RUN, OTHER, RUN, OTHER)
+    assert printed == [
+        *(TOGETHER, f"ended with {code}"),
+        *("computing wide", f"ended with {code}"),
+        *("computing toy", "ended with 0"),
+        *("computing wide", f"ended with {code}"),
+    ]
+    assert bank(tmp_path, TOY).videos == {"a"}
+    assert not (tmp_path / "features/wide/000").exists()
+    assert [mark.read_text() for mark in tmp_path.rglob("*.computing")] == ["alone"]
+    shard(tmp_path, *(present(make(tmp_path / f"{name}.mp4", CFR_25)) for name in "ab"))
+    assert ended(tmp_path, "pass", RUN, OTHER, RUN) == [
+        *("computing toy", "ended with 0"),
+        *("computing wide", "ended with 0"),
+        "ended with 0",
+    ]
+    assert bank(tmp_path, WIDE).videos == {"a", "b"}
+    assert not [*tmp_path.rglob("*.computing")]
+
+
+def test_a_process_that_is_asked_to_end_was_not_killed(tmp_path: Path) -> None:
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+    interrupted = ended(tmp_path, "os.kill(os.getpid(), signal.SIGINT)", f"try: {RUN}\nexcept KeyboardInterrupt: pass")
+    assert interrupted == [TOGETHER, "ended with 0"]
+    assert ended(tmp_path, "raise SystemExit(3)", RUN) == [TOGETHER, "ended with 0"]
+    assert bank(tmp_path, TOY).videos == {"a"}
+
+
+def test_an_interrupt_of_a_network_that_is_computed_alone_forgets_nothing(tmp_path: Path) -> None:
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+    ended(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", RUN)
+    ended(tmp_path, "os.kill(os.getpid(), signal.SIGINT)", f"try: {OTHER}\nexcept KeyboardInterrupt: pass")
+    assert ended(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", RUN) == ["computing toy", "ended with 0"]
+
+
+def test_a_network_that_cannot_be_loaded_stops_its_own_job_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+
+    def load(spec: ClipSpec, files: Any) -> toy.Toy:
+        if spec.name == "wide":
+            raise RuntimeError("not enough memory: you tried to allocate 99 bytes")
+        return toy.Toy(spec.dimension)
+
+    monkeypatch.setattr(toy, "load", load)
+    works = [work(tmp_path, TOY), work(tmp_path, WIDE)]
+    store(tmp_path, *works)
+    assert bank(tmp_path, TOY).videos == {"a"}
+    with pytest.raises(StoreError, match="^wide: its network cannot be loaded: RuntimeError: not enough memory: "):
+        store(tmp_path, *reversed(works), manifest="wide.json")
+
+
 LISTED = replace(TOY, name="listed", placement="middles")
 CLIPS = {"a": [(i / 10, 3 - i / 10) for i in range(9)], "b": [(0.2, 1.0)]}
 

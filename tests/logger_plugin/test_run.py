@@ -123,6 +123,16 @@ def test_failed_jobs_have_their_reason_and_a_log_that_is_not_empty(run: Run) -> 
     ]
 
 
+def test_a_killed_job_has_the_last_line_of_its_log(run: Run) -> None:
+    run.start(job(1))
+    lines = "2026-01-01 00:00:00,000 INFO loading big\n2026-01-01 00:00:01,000 INFO computing big\n"
+    write_text("logs/media/mine.001.log", lines)
+    run.fail(1)
+    run.end()
+    ended = "it ended without a message: its process was killed, or it ran out of memory, after the line: computing big"
+    assert f"  media of mine, shard 001: {ended} (logs/media/mine.001.log)" in said(run)
+
+
 def test_a_job_that_succeeds_at_another_attempt_did_not_fail(run: Run) -> None:
     run.start(job(1))
     run.fail(1)

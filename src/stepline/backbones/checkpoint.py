@@ -4,6 +4,7 @@ import pickle
 import struct
 import warnings
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import torch
 
 Tensors = dict[str, "torch.Tensor"]
+HEADS = ("classifier.*", "cls_head.*", "fc.*", "head.*", "mlp_head.*", "projection_head.*", "projector.*")
+"""Names of the parameters after the features, which fine-tuning replaces."""
 
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _STORAGES = {
@@ -214,51 +217,79 @@ def _read_legacy(path: Path) -> Any:
 def state(path: Path, *, inside: Sequence[str] = (), prefix: str = "") -> Tensors:
     """Return the tensors of a checkpoint whose names begin with ``prefix``, by name without the prefix.
 
-    inside: keys that may contain the tensors; the first one present is followed, repeatedly. Raises the errors of
-    ``read``, and StoreError if there are no such tensors.
+    inside: keys that may contain the tensors; the first one present is followed, repeatedly. Names of tensors in other
+    dictionaries begin with the keys of these, joined with dots. Raises the errors of ``read``, and StoreError if there
+    are no such tensors.
     """
-    import torch
-
     held = whole = read(path)
     while isinstance(held, Mapping) and (key := next((key for key in inside if key in held), None)):
         held = held[key]
-    named = held.items() if isinstance(held, Mapping) else ()
-    tensors = {
-        name.removeprefix(prefix): value
-        for name, value in named
-        if isinstance(value, torch.Tensor) and name.startswith(prefix)
-    }
+    tensors = {name.removeprefix(prefix): value for name, value in _named(held) if name and name.startswith(prefix)}
     if not tensors:
         what = f"tensors whose names begin with {prefix!r}" if prefix else "tensors by name"
         raise StoreError(f"{path} holds no {what}; {looks_like(whole)}")
     return tensors
 
 
+def unwrapped(tensors: Tensors, network: "torch.nn.Module", *, model: str, path: Path) -> tuple[Tensors, str]:
+    """Return the tensors that are the network's within another one, by name without the prefix, and the prefix.
+
+    Training wraps a network in others, so that its names begin with ``module.``, ``_orig_mod.`` or ``backbone.``, and
+    adds heads next to it. The prefix is the one before most of the network's names; it is "" if no other is before more
+    of them. Whether all names are there is for the caller to check. Raises StoreError if several prefixes fit equally
+    well, as those of a student and its teacher.
+    """
+    wanted = network.state_dict()
+    fits: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for name, value in tensors.items():
+        for start in (0, *(place + 1 for place, letter in enumerate(name) if letter == ".")):
+            if (own := wanted.get(name[start:])) is not None:
+                fits[name[:start]][0] += 1
+                fits[name[:start]][1] += _form(value) == _form(own)
+    most = max(fits.values(), default=[0, 0])
+    best = sorted(prefix for prefix, fit in fits.items() if fit == most)
+    if not best or "" in best:
+        return tensors, ""
+    if len(best) > 1:
+        among = " and ".join(map(repr, best[:2]))
+        raise StoreError(
+            f"{path} has the names of {model} {len(best)} times, as after the prefixes {among}: keep one of them"
+        )
+    return {name.removeprefix(best[0]): value for name, value in tensors.items() if name.startswith(best[0])}, best[0]
+
+
 def load(network: "torch.nn.Module", tensors: Tensors, *, model: str, path: Path, ignore: Sequence[str] = ()) -> None:
     """Load the tensors into the network, converted to the floating-point type of its parameters.
 
-    Raises StoreError if a name is missing, if a name is unknown to the network and matches no pattern in ``ignore``, or
-    if a shape or kind differs.
+    Names may have a prefix, see ``unwrapped``. Raises StoreError if a name is missing, if a name is unknown to the
+    network and matches no pattern in ``ignore``, or if a shape or kind differs.
     """
     wanted = network.state_dict()
-    ours = {name: value for name, value in tensors.items() if name in wanted}
+    inner, prefix = unwrapped(tensors, network, model=model, path=path)
+    ours = {name: value for name, value in inner.items() if name in wanted}
     missing = [name for name in wanted if name not in ours]
     unexpected = [
-        name for name in tensors if name not in wanted and not any(fnmatchcase(name, pattern) for pattern in ignore)
+        name for name in inner if name not in wanted and not any(fnmatchcase(name, pattern) for pattern in ignore)
     ]
     others = [
         f"{name} is {_form(value)}, not {_form(wanted[name])}"
         for name, value in ours.items()
         if _form(value) != _form(wanted[name])
     ]
-    wrong = [
+    check(model, path, prefix, {"missing": missing, "unexpected": unexpected, "of another form": others}, tensors)
+    network.load_state_dict({name: value.to(wanted[name].dtype) for name, value in ours.items()}, assign=True)
+
+
+def check(model: str, path: Path, prefix: str, wrong: Mapping[str, Sequence[str]], tensors: Tensors) -> None:
+    """Raise StoreError if there are names in ``wrong``, by what is wrong with them. prefix: of all names, or ""."""
+    counted = [
         f"{len(names)} {what} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
-        for what, names in (("missing", missing), ("unexpected", unexpected), ("of another form", others))
+        for what, names in wrong.items()
         if names
     ]
-    if wrong:
-        raise StoreError(f"{path} is not {model}: {'; '.join(wrong)}; {looks_like(tensors)}")
-    network.load_state_dict({name: value.to(wanted[name].dtype) for name, value in ours.items()}, assign=True)
+    if counted:
+        after = f"after the prefix {prefix!r}, " if prefix else ""
+        raise StoreError(f"{path} is not {model}: {after}{'; '.join(counted)}; {looks_like(tensors)}")
 
 
 def _form(tensor: "torch.Tensor") -> str:
@@ -268,7 +299,7 @@ def _form(tensor: "torch.Tensor") -> str:
 
 def looks_like(held: Any) -> str:
     """Return which public model a checkpoint resembles by its names and shapes, as the end of an error message."""
-    shapes = dict(_shapes(held, "", set()))
+    shapes = {name: tuple(tensor.shape) for name, tensor in _named(held, objects=True)}
     for model, wanted in _MODELS:
         if all(any(_fits(name, shape, *each) for name, shape in shapes.items()) for each in wanted.items()):
             return f"it looks like {model}"
@@ -278,17 +309,20 @@ def looks_like(held: Any) -> str:
 _Shape = tuple[int | None, ...]
 
 
-def _shapes(held: Any, name: str, seen: set[int]) -> Iterator[tuple[str, _Shape]]:
-    """Yield the full name and the shape of each tensor."""
+def _named(held: Any, *, objects: bool = False) -> Iterator[tuple[str, "torch.Tensor"]]:
+    """Yield each tensor in nested dictionaries, and with ``objects`` in the states of stubs, with its full name."""
     import torch
 
-    if isinstance(held, torch.Tensor):
-        yield name, tuple(held.shape)
-    inner = held.state if isinstance(held, Stub) else held
-    if isinstance(inner, Mapping) and id(inner) not in seen:
-        seen.add(id(inner))
-        for key, value in inner.items():
-            yield from _shapes(value, f"{name}.{key}".lstrip("."), seen)
+    seen: set[int] = set()
+    left = [("", held)]
+    while left:
+        name, each = left.pop()
+        if isinstance(each, torch.Tensor):
+            yield name, each
+        inner = each.state if objects and isinstance(each, Stub) else each
+        if isinstance(inner, Mapping) and id(inner) not in seen:
+            seen.add(id(inner))
+            left += [(f"{name}.{key}" if name else str(key), value) for key, value in [*inner.items()][::-1]]
 
 
 def _fits(name: str, shape: _Shape, wanted_name: str, wanted: _Shape) -> bool:

@@ -162,19 +162,33 @@ def configuration(name: str, files: Mapping[str, Path]) -> Any:
 def loaded(name: str, files: Mapping[str, Path]) -> Any:
     """Return the network with its weights; raise StoreError if the file lacks some."""
     path = files.get("model.safetensors") or files[INDEX]
-    config = configuration(name, files)
+    config, tensors, prefix = configuration(name, files), _tensors(files), ""
     with torch.device("meta"):
-        kind = type(AutoModel.from_config(config))  # type: ignore[no-untyped-call]
+        plain = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
     try:
-        network, found = kind.from_pretrained(
-            None, config=config, state_dict=_tensors(files), dtype=torch.float32, output_loading_info=True
-        )
+        network, wrong = _filled(plain, tensors)
+        if any(wrong.values()):
+            inner, prefix = checkpoint.unwrapped(tensors, plain, model=name, path=path)
+            network, wrong = _filled(plain, inner)
     except RuntimeError as error:
         raise StoreError(f"{path} is not {name}: {' '.join(str(error).split())[:200]}") from None
-    missing = sorted(key for key in found["missing_keys"] if not key.startswith("pooler."))
-    if missing:
-        raise StoreError(f"{path} is not {name}: {len(missing)} missing ({', '.join(missing[:3])}, ...)")
+    checkpoint.check(name, path, prefix, wrong, tensors)
     return network.eval().requires_grad_(False)
+
+
+def _filled(plain: Any, tensors: checkpoint.Tensors) -> tuple[Any, Mapping[str, Sequence[str]]]:
+    """Return the network with these weights, whose names transformers converts, and the names that are wrong."""
+    network, found = type(plain).from_pretrained(
+        None,
+        config=plain.config,
+        state_dict=tensors,
+        dtype=torch.float32,
+        ignore_mismatched_sizes=True,
+        output_loading_info=True,
+    )
+    missing = sorted(key for key in found["missing_keys"] if not key.startswith("pooler."))
+    others = [f"{key} is {list(ours)}, not {list(wanted)}" for key, ours, wanted in sorted(found["mismatched_keys"])]
+    return network, {"missing": missing, "of another form": others}
 
 
 def _tensors(files: Mapping[str, Path]) -> checkpoint.Tensors:

@@ -19,6 +19,8 @@ from stepline.io import read_json
 from stepline.spec import ClipSpec, Step, TextSpec
 
 METHODS = {"bicubic": "pil_bicubic", "bilinear": "pil_bilinear"}
+SCALES = "logit_scale", "logit_bias"
+"""Parameters of the loss."""
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 """A tokenizer's steps, and its special tokens."""
 
@@ -79,15 +81,15 @@ def describe(name: str, model: str, _: Mapping[str, Path]) -> tuple[ClipSpec, Te
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> Still:
-    """Return the image tower with its weights."""
-    network = _loaded(spec.model, files)
+    """Return the image tower with its weights. The text tower's may be absent."""
+    network = _loaded(spec.model, files, lambda name: name.startswith("visual."))
     return Still(network, network.encode_image, normalise=spec.normalise)
 
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> TextEncoder:
-    """Return the text tower with its weights."""
+    """Return the text tower with its weights. The image tower's may be absent."""
     model = spec.weights[0].partition(":")[2]
-    network = _loaded(model, files)
+    network = _loaded(model, files, lambda name: not name.startswith("visual."))
     architecture = model.rpartition("/")[0]
     if len(spec.weights) > 1:
         return TextEncoder(spec, _hub_tokenizer(architecture, files, spec.max_tokens), network.encode_text)
@@ -118,18 +120,20 @@ def _hub_tokenizer(architecture: str, files: Mapping[str, Path], length: int) ->
     return lambda text: [0 if each == zero else each for each in tokenizer.encode(clean(text)).ids]
 
 
-def _loaded(model: str, files: Mapping[str, Path]) -> Any:
+def _loaded(model: str, files: Mapping[str, Path], used: Callable[[str], bool]) -> Any:
+    """Return the network with the weights whose names are ``used``; the others stay as they are."""
     (path,) = (path for name, path in files.items() if name not in TOKENIZER_FILES)
     _, published = _published(f"open_clip:{model}", model)
     network = open_clip.create_model(
         model.rpartition("/")[0], load_weights=False, force_quick_gelu=published.get("quick_gelu", False)
     )
-    held = checkpoint.state(path, inside=("state_dict",))
-    tensors = convert_state_dict(network, {name.removeprefix("module."): value for name, value in held.items()})
+    held, _ = checkpoint.unwrapped(checkpoint.state(path, inside=("state_dict",)), network, model=model, path=path)
+    tensors = convert_state_dict(network, held)
     if "positional_embedding" in tensors and not hasattr(network, "positional_embedding"):
         tensors = convert_to_custom_text_state_dict(tensors)
-    scales = {name: value for name, value in network.state_dict().items() if name in ("logit_scale", "logit_bias")}
-    checkpoint.load(network, {**tensors, **scales}, model=model, path=path, ignore=("*.position_ids", "logit_bias"))
+    own = {name: value for name, value in network.state_dict().items() if name in SCALES or not used(name)}
+    mine = {name: value for name, value in tensors.items() if used(name)}
+    checkpoint.load(network, mine | own, model=model, path=path, ignore=("*.position_ids", "logit_bias"))
     return network.eval().requires_grad_(False)
 
 

@@ -125,8 +125,8 @@ def load(spec: ClipSpec, files: Mapping[str, Path]) -> Timesformer:
     """
     path = files[CHECKPOINT]
     held = checkpoint.state(path, inside=("state_dict", "model_state", "model"))
-    tensors = {name.removeprefix("module.").removeprefix("model."): tensor for name, tensor in held.items()}
     network = Timesformer(Config(), normalise=spec.normalise)
+    tensors, _ = checkpoint.unwrapped(held, network, model="TimeSformer", path=path)
     fill(network, tensors, path)
     classes = len(tensors["head.weight"]) if "head.weight" in tensors else STEPS
     if classes != STEPS:

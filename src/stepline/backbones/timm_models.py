@@ -14,7 +14,7 @@ from stepline.backbones import checkpoint
 from stepline.backbones.named import slug, unknown
 from stepline.backbones.still import Still
 from stepline.backbones.weights import HUB, File, Weights
-from stepline.errors import ConfigError, StoreError
+from stepline.errors import ConfigError
 from stepline.spec import ClipSpec, Step
 
 METHODS = {"bicubic": "pil_bicubic", "bilinear": "pil_bilinear"}
@@ -72,14 +72,22 @@ def describe(name: str, model: str, _: Mapping[str, Path]) -> tuple[ClipSpec, No
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> Still:
-    """Return the network with its weights, loaded strictly; its classifier is loaded and not used."""
+    """Return the network with its weights, loaded strictly but for its classifier, which is not used.
+
+    A file that timm does not load may have another classifier or none, or names with a prefix.
+    """
     (path,) = files.values()
     tensors = checkpoint.state(path, inside=("state_dict", "model"))
     try:
-        network: Any = timm.create_model(spec.model, pretrained=True, pretrained_cfg_overlay={"state_dict": tensors})
-    except (KeyError, RuntimeError) as error:
-        raise StoreError(f"{path} is not {spec.model}: {' '.join(str(error).split())[:200]}") from None
-    network.reset_classifier(0)
+        overlay = {"state_dict": dict(tensors)}
+        network: Any = timm.create_model(spec.model, pretrained=True, pretrained_cfg_overlay=overlay)
+        network.reset_classifier(0)
+    except Exception:  # noqa: BLE001 - timm's conversions expect a file of another form; the next lines say what is wrong
+        network = timm.create_model(spec.model)
+        whole = network.state_dict().keys()
+        network.reset_classifier(0)
+        unused = whole - network.state_dict().keys()
+        checkpoint.load(network, tensors, model=spec.model, path=path, ignore=(*checkpoint.HEADS, *unused))
     return Still(network, network, normalise=spec.normalise)
 
 

@@ -80,11 +80,10 @@ def describe(name: str, model: str, _: Mapping[str, Path]) -> tuple[ClipSpec, No
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> Clips:
-    """Return the network with its weights, loaded strictly; its classifier is loaded and not used."""
+    """Return the network with its weights, loaded strictly but for its classifier, which is not used."""
     (path,) = files.values()
-    network = get_model(spec.model.partition("/")[0])
-    checkpoint.load(network, checkpoint.state(path, inside=("state_dict", "model")), model=spec.model, path=path)
-    _drop_classifier(network)
+    network, tensors = _network(spec.model), checkpoint.state(path, inside=("state_dict", "model"))
+    checkpoint.load(network, tensors, model=spec.model, path=path, ignore=checkpoint.HEADS)
     return Clips(network, network, normalise=spec.normalise)
 
 

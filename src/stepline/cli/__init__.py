@@ -49,6 +49,9 @@ def _run(parsed: argparse.Namespace) -> int:
         let_output_go()
     except (SteplineError, ModuleNotFoundError, OSError) as error:
         return failed(error, parsed.verb)
+    except Exception as error:
+        log.error("error: %s: %s", type(error).__name__, " ".join(str(error).split()))
+        raise
     return 0
 
 

@@ -16,7 +16,7 @@ FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk's quota is use
 
 
 def failed(error: SteplineError | ModuleNotFoundError | OSError, verb: str) -> int:
-    """Print the error as one line and return the exit code; raise it again if a user cannot have caused it."""
+    """Print the error as one line and return the exit code."""
     if isinstance(error, SteplineError):
         return fail(str(error), error.code)
     if isinstance(error, ModuleNotFoundError):
@@ -35,7 +35,7 @@ def failed(error: SteplineError | ModuleNotFoundError | OSError, verb: str) -> i
         )
     if error.filename:
         return fail(f"{error.filename}: {error.strerror}")
-    raise error
+    return fail(f"`stepline {verb}` in {os.getcwd()}: {error.strerror or error}")
 
 
 def let_output_go() -> None:

@@ -1,5 +1,6 @@
 """From clips to vectors: by a torch network on a device, or by a NumPy function, which needs no torch."""
 
+import logging
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -20,6 +21,8 @@ from stepline.spec import ClipSpec
 
 if TYPE_CHECKING:
     import torch
+
+log = logging.getLogger(__name__)
 
 FRAMES = {"cpu": 16, "cuda": 256}
 """Frames per batch if no batch size is configured. More are not faster on a CPU and use more memory."""
@@ -57,7 +60,7 @@ class Encoder(ABC):
             rows = self._rows(clips, shown)
         except SteplineError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise StoreError(f"{self.spec.name}: its network fails: {type(error).__name__}: {error}") from error
         self._check(rows, len(clips))
         return rows
@@ -129,10 +132,20 @@ class Encoders:
 
         Torch is imported only for networks. A GPU is reserved before a network is loaded, because loading may query the
         GPUs. Only loading a custom file shows whether it is a function, so a GPU, if wanted, is reserved for it too.
-        Raises the errors of the architecture's ``load``, and StoreError if there is no such device.
+        Raises the errors of the architecture's ``load``, and StoreError if there is no such device, or if the network
+        cannot be loaded for another reason, as when it does not fit into memory.
         """
         if spec.architecture != "file" or devices.wanted(self._options["device"]):
             _ = self._device
+        log.info("loading %s", spec.name)
+        try:
+            return self._loaded(spec, files)
+        except (SteplineError, ModuleNotFoundError, OSError):
+            raise
+        except Exception as error:
+            raise StoreError(f"{spec.name}: its network cannot be loaded: {type(error).__name__}: {error}") from error
+
+    def _loaded(self, spec: ClipSpec, files: Mapping[str, Path]) -> Encoder:
         single = replace(spec, crops=1, dimension=spec.dimension // spec.crops)
         made = import_module(FAMILIES[spec.architecture]).load(single, files)
         torch = sys.modules.get("torch")

@@ -1,8 +1,8 @@
 """The features stage: from a shard's videos to stores, decoding each video once for all specs."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from stepline.features.mixed import Mixed
 from stepline.media.decode import MediaError
 from stepline.media.prepare import Beside, Media
 from stepline.media.process import Decoder, Limits
-from stepline.paths import Location
+from stepline.paths import Location, computing
 from stepline.spec import ClipSpec, FrameSpec
 from stepline.stopping import Stopped, whole_step
 from stepline.turns import all_videos
@@ -61,7 +61,8 @@ def extract(
     Existing rows of a store are kept if file, spans and clips are the same, and rows that were staged before a kill are
     used. options: the configuration's ``features``. Raises the error of the first work's network; errors of other
     networks are logged, and raised by their own jobs. Raises Stopped, after staging the rows so far, if the process is
-    asked to end.
+    asked to end. If the process is killed, any of the works may be the cause, as by its memory: each of them is then
+    computed by its own job alone, until that job has ended.
     """
     records = read_availability(availability)
     present = [record for record in records.values() if record.status == "present"]
@@ -85,13 +86,23 @@ class _Filling:
     def __init__(self, works: Sequence[Work], options: Config, damaged: str, media: Media | None) -> None:
         self.works, self.options, self.damaged, self.media = works, options, damaged, media
         self.caches = [FeatureCache(work.spec, work.store, work.listed, damaged) for work in works]
-        self.errors: dict[int, SteplineError] = {}
+        self.errors: dict[int, Exception] = {}
 
     def run(self, present: Sequence[Record], limits: Limits) -> None:
-        missing = [[n for n, cache in enumerate(self.caches) if not cache.has(record)] for record in present]
+        marks = [computing(work.store) for work in self.works]
+        killed = {n for n, mark in enumerate(marks) if mark.exists()}
+        ours = [0] if 0 in killed else [n for n in range(len(marks)) if n not in killed]
+        missing = [[n for n in ours if not self.caches[n].has(record)] for record in present]
+        numbers = sorted({n for each in missing for n in each})
         n_decoders = min(self.options["decoders"], sum(map(bool, missing)))
-        with decoders(limits, n_decoders, self.works[0].spec.reader) as processes:
-            self._load(sorted({n for numbers in missing for n in numbers}))
+        with (
+            decoders(limits, n_decoders, self.works[0].spec.reader) as processes,
+            _marked([marks[n] for n in {0, *numbers}]),
+        ):
+            self._load(numbers)
+            if numbers:
+                together = " in one pass; if it is killed, the next run computes each alone" if len(numbers) > 1 else ""
+                log.info("computing %s%s", ", ".join(self.works[n].spec.name for n in numbers), together)
             can = [[n for n in numbers if n not in self.errors] for numbers in missing]
             self._fill([(record, numbers) for record, numbers in zip(present, can, strict=True) if numbers], processes)
 
@@ -137,7 +148,7 @@ class _Filling:
                 self.networks[n] = encoders.load(work.spec, work.files)
                 if work.spec.batches == "mixed":
                     self.mixed[n] = Mixed(self.networks[n], self.caches[n])
-            except SteplineError as error:
+            except (SteplineError, ModuleNotFoundError, OSError) as error:
                 self.errors[n] = error
 
     def _request(self, record: Record, n: int) -> Request:
@@ -203,3 +214,18 @@ class _Filling:
                 self.mixed[n].rest()
             except SteplineError as error:
                 self.errors[n] = error
+
+
+@contextmanager
+def _marked(marks: Sequence[Path]) -> Iterator[None]:
+    """Keep files at ``marks`` during the block, which only a kill leaves behind. An error leaves those of before."""
+    passing = [mark for mark in marks if not mark.exists()]
+    for mark in marks:
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.write_text("alone" if len(marks) == 1 else "together", encoding="utf-8")
+    try:
+        yield
+        passing = [*marks]
+    finally:
+        for mark in passing:
+            mark.unlink(missing_ok=True)
