@@ -17,6 +17,8 @@ from stepline.media.timeline import Gap, Timeline
 if TYPE_CHECKING:
     import av
 
+TRUNCATED = frozenset(("h264", "mpeg1video", "mpeg2video"))
+"""Codecs whose decoders report a picture without its end."""
 Hear = Callable[["av.Packet[av.AudioStream]"], None]
 """Receives a packet of the audio, with times relative to time 0; the empty packet ends the audio."""
 
@@ -29,7 +31,7 @@ class Found:
     can start. left_out: packets whose frames must not be shown. marked: packets that the container marks as damaged.
     hurt: the decoder's reason for each packet that it could not decode, or not correctly. shown: packets whose frames
     were decoded, in order of presentation. end: why the container could not be read further. sizes: of the pictures.
-    one_each: whether each packet is one frame. joined: whether the file consists of joined recordings.
+    one_each: whether each packet is one frame. joined: whether the file consists of joined parts.
     """
 
     pts: list[int | None] = field(default_factory=list)
@@ -66,7 +68,8 @@ def salvaged(path: Path) -> Timeline:
         *pts, end = _times(numbers, found, stream.frame_duration)
         gaps = _gaps([*pts, end], [lost.get(number) for number in numbers], time_base)
         end_s = float(end * time_base)
-        if reason := stream.missing_end(end_s, len(found.pts)) or found.end:
+        reason = "" if found.joined else stream.missing_end(end_s, len(found.pts))  # its header describes one part
+        if reason := reason or found.end:
             start_s = gaps.pop()[0] if gaps and gaps[-1][1] >= end_s else end_s
             gaps.append((start_s, max(end_s, stream.declared_s()), reason))
     plain = (
@@ -116,6 +119,7 @@ def pictures(
     hear: receives the packets of the audio.
     """
     clock, complaints, complaint = Clock(container, stream.start * stream.time_base), stream.complaints, ""
+    flagged, last = None, None  # the last packet that only the container marks, and the dts of the previous packet
     found.one_each = stream.one_each
     streams = [stream.video, *([stream.sound] if hear and stream.sound else [])]
     for packet in _to_the_end(container, streams, found):
@@ -128,15 +132,30 @@ def pictures(
                 hear(packet)
             continue
         if packet.size:
-            if clock.part(packet.stream_index) > before:
+            found.joined |= (joined := clock.part(packet.stream_index) > before)
+            if flagged == len(found.pts) - 2 and (joined or _continues(packet, stream, last)):
                 found.joined = True
-                found.marked.discard(len(found.pts) - 1)  # the container marks the pending packet at the break
+                found.marked.discard(flagged)  # MPEG-TS marks the second last packet before a joint
+            if packet.is_corrupt and not complaint:
+                flagged = len(found.pts)
+            last = packet.dts
             _shift(packet, round(shift_s / stream.time_base))
             _number(packet, found, complaint)
         else:
             found.end = found.end or complaint
         complaint = ""
         yield from _decoded(packet, found, complaints)
+
+
+def _continues(packet: "av.Packet[av.VideoStream]", stream: Stream, last: int | None) -> bool:
+    """Return whether a packet can begin the next part of a split recording, whose previous packet has the dts ``last``.
+
+    It is a key frame, no frame is missing before it, and the decoder would report a previous picture without its end.
+    """
+    if last is None or packet.dts is None or not packet.is_keyframe:
+        return False
+    next_one = 0 < packet.dts - last < 2 * stream.frame_duration
+    return next_one and stream.video.codec_context.codec.canonical_name in TRUNCATED
 
 
 def _to_the_end(
