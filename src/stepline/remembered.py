@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from stepline.aside import sweep
 from stepline.io import SETTLED_S, canonical_json, parse_json, write_text
 
-REVISION = 2
+REVISION = 3
 """Raise it with a change of the cached values."""
 FOLDER = Path(".stepline/remembered")
 T = TypeVar("T")
