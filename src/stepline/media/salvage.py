@@ -32,6 +32,7 @@ class Found:
     hurt: the decoder's reason for each packet that it could not decode, or not correctly. shown: packets whose frames
     were decoded, in order of presentation. end: why the container could not be read further. sizes: of the pictures.
     one_each: whether each packet is one frame. joined: whether the file consists of joined parts.
+    left_out_s: the time between them that is left out.
     """
 
     pts: list[int | None] = field(default_factory=list)
@@ -45,6 +46,7 @@ class Found:
     sizes: set[tuple[int, int]] = field(default_factory=set)
     one_each: bool = True
     joined: bool = False
+    left_out_s: float = 0.0
 
 
 def salvaged(path: Path) -> Timeline:
@@ -68,8 +70,7 @@ def salvaged(path: Path) -> Timeline:
         *pts, end = _times(numbers, found, stream.frame_duration)
         gaps = _gaps([*pts, end], [lost.get(number) for number in numbers], time_base)
         end_s = float(end * time_base)
-        reason = "" if found.joined else stream.missing_end(end_s, len(found.pts))  # its header describes one part
-        if reason := reason or found.end:
+        if reason := stream.missing_end(end_s + found.left_out_s, len(found.pts)) or found.end:
             start_s = gaps.pop()[0] if gaps and gaps[-1][1] >= end_s else end_s
             gaps.append((start_s, max(end_s, stream.declared_s()), reason))
     plain = (
@@ -118,7 +119,8 @@ def pictures(
 
     hear: receives the packets of the audio.
     """
-    clock, complaints, complaint = Clock(container, stream.start * stream.time_base), stream.complaints, ""
+    start_s, complaints, complaint = stream.start * stream.time_base, stream.complaints, ""
+    clock = Clock(container, start_s)
     flagged, last = None, None  # the last packet that only the container marks, and the dts of the previous packet
     found.one_each = stream.one_each
     streams = [stream.video, *([stream.sound] if hear and stream.sound else [])]
@@ -138,7 +140,7 @@ def pictures(
                 found.marked.discard(flagged)  # MPEG-TS marks the second last packet before a joint
             if packet.is_corrupt and not complaint:
                 flagged = len(found.pts)
-            last = packet.dts
+            last, found.left_out_s = packet.dts, max(0.0, float(-shift_s - start_s))
             _shift(packet, round(shift_s / stream.time_base))
             _number(packet, found, complaint)
         else:
