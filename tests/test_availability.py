@@ -140,6 +140,7 @@ def test_only_what_changes_how_a_file_is_read_changes_what_it_is_known_by() -> N
     turned, late = replace(plain, rotation=90), replace(plain, rotation=270, begin_s=2.0)
     assert (turned.identity("upright"), turned.identity("stored")) == ("abc+90", "abc")
     assert (late.identity("upright"), late.identity("stored")) == ("abc+270@2.000", "abc@2.000")
+    assert replace(turned, stream=1).identity("upright") == "abc~1+90"
 
 
 def test_a_record_of_an_earlier_version_is_of_an_upright_video(tmp_path: Path) -> None:

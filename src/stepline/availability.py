@@ -9,8 +9,8 @@ from typing import Any, Literal
 from stepline.errors import ReleaseError, StoreError
 from stepline.io import read_json, write_sealed
 
-HEADERS = 1
-"""The revision of the header fields in a record: after a change, the headers of all videos are read again."""
+HEADERS = 2
+"""The revision of the header fields in a record; 2: with the stream and the shape of pixels."""
 Status = Literal["present", "gone", "failed", "mismatched", "missing"]
 
 
@@ -26,6 +26,8 @@ class Record:
     attempts: the number of runs, so far, that tried to download it.
     downloader: the program and its version, empty if nothing was downloaded. format: the site's id of the format.
     codec, width, height, fps, duration_s: from the file's header; empty and 0 if they are unknown.
+    stream: the place of the stream that is read among the file's video streams.
+    pixels: width and height of a stored pixel, such as ``2:1``; empty if they are unknown.
     kept: False if the file was downloaded, used and deleted.
     spans: [start_s, end_s) of the parts that are read, ascending and disjoint; empty if it is read whole.
     rotation: the clockwise rotation in degrees that makes a stored picture upright, plus 360 if it is mirrored.
@@ -49,6 +51,8 @@ class Record:
     height: int = 0
     fps: float = 0.0
     duration_s: float = 0.0
+    stream: int = 0
+    pixels: str = ""
     kept: bool = True
     spans: list[list[float]] = field(default_factory=list)
     rotation: int = 0
@@ -66,11 +70,13 @@ class Record:
     def identity(self, orientation: Literal["upright", "stored"]) -> str:
         """Return the identity of the file in cache keys.
 
-        It is the file's sha256 with the header fields that change how it is read: ``<sha256>+90``, ``<sha256>@2.000``.
+        It is the file's sha256 with the header fields that change how it is read: ``<sha256>~1`` for its second video
+        stream, ``<sha256>+90``, ``<sha256>@2.000``.
         orientation: of the pictures; ``stored`` ignores the rotation.
         """
         turned = f"+{self.rotation}" if self.rotation and orientation == "upright" else ""
-        return f"{self.sha256}{turned}{f'@{self.begin_s:.3f}' if self.begin_s else ''}"
+        stream = f"~{self.stream}" if self.stream else ""
+        return f"{self.sha256}{stream}{turned}{f'@{self.begin_s:.3f}' if self.begin_s else ''}"
 
 
 LONGEST_ID = 128

@@ -126,6 +126,12 @@ class Helpers:
             for record, reason in forget_lost(pipeline):
                 yield f"{reason}: the job of {record} runs again"
 
+    def left_out(self) -> Iterator[str]:
+        """Yield a line on each data set whose folder contains other files than its videos."""
+        for name, pipeline in self.pipelines.items():
+            if line := pipeline.dataset.left_out():
+                yield f"{name}: {line}"
+
     def note_current(self) -> None:
         """Record which features are configured; ``stepline.open_bank`` returns these."""
         for pipeline in self.pipelines.values():

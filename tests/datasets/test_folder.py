@@ -3,14 +3,16 @@ import socket
 from hashlib import sha256
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stepline.availability import Record, check_video_id, write_availability
-from stepline.datasets.folder import IMAGES, SUFFIXES, ids, marked_id, named, shown_path, video_id, videos, why_absent
-from stepline.datasets.schema import BYTES_PER_S
+from stepline.datasets import folder as own
+from stepline.datasets.folder import IMAGES, SUFFIXES, ids, marked_id, named, shown_path, video_id, why_absent
+from stepline.datasets.schema import BYTES_PER_S, Video
 from stepline.errors import ConfigError
 
 
@@ -37,6 +39,30 @@ def test_all_video_files_below_a_folder_are_found_in_the_order_of_their_names() 
         ("a__Tag_1___Größe", f"{root}/a/Tag 1 – Größe.MOV"),
         ("b", f"{root}/b.mp4"),
     ]
+
+
+def videos(*arguments: Any, **more: Any) -> tuple[Video, ...]:
+    return own.videos(*arguments, **more)[0]
+
+
+def left_out(*arguments: Any, **more: Any) -> str:
+    return own.videos(*arguments, **more)[1]
+
+
+def test_files_that_are_left_out_are_counted_by_suffix() -> None:
+    root = put("a.mp4")
+    assert left_out("mine", "clips") == ""
+    put("b.GIF", "c/d.gif", "e.srt", "README", "f.a\x1b[31m", ".g.mp4", ".DS_Store", ".hidden/h.mp4")
+    of = f"left out of {root}, no videos by their suffix"
+    assert left_out("mine", "clips") == f"6 files {of}: gif 2, others 2, hidden 1, srt 1"
+    assert left_out("mine", "clips/c/..", suffixes=(".gif",)).startswith("4 files left out")
+    put(*(f"x.{letter}" for letter in "bcdefghijklmn"))
+    assert left_out("mine", "clips").endswith("and 5 more suffixes")
+    for file in Path("clips").rglob("*"):
+        if file.is_file() and file.name != "e.srt":
+            file.unlink()
+    with pytest.raises(ConfigError, match=f"; 1 file {of}: srt 1$"):
+        left_out("mine", "clips")
 
 
 def test_every_suffix_counts_in_upper_and_lower_case() -> None:

@@ -58,7 +58,8 @@ def test_a_video_in_the_mirror_is_linked_not_copied(mirror: Path, clips: Path) -
         height=48,
         fps=10.0,
         duration_s=3.0,
-        headers=1,
+        pixels="1:1",
+        headers=2,
     )
     assert fetch_video(video()) == record
 

@@ -1,8 +1,10 @@
 """Clips: they begin with the frame that is shown at their start, upright, with their sound."""
 
+import subprocess
 from fractions import Fraction
 from pathlib import Path
 
+import imageio_ffmpeg
 import numpy as np
 import pytest
 
@@ -50,3 +52,11 @@ def test_the_sound_is_that_of_the_span(tmp_path: Path) -> None:
     loud = np.abs(heard) > 0.1
     assert len(heard) / rate == pytest.approx(1.0, abs=0.15)
     assert np.flatnonzero(loud)[0] / rate == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_clip_has_the_shape_that_players_show(tmp_path: Path) -> None:
+    source = ["-f", "lavfi", "-i", "color=red:s=96x64:r=25:d=1,setsar=4/3", "-c:v", "libx264"]
+    subprocess.run([imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", *source, str(tmp_path / "a.mp4")], check=True)
+    write_clip(tmp_path / "a.mp4", tmp_path / "clip.mp4", 0, 0.5)
+    with av.open(str(tmp_path / "clip.mp4")) as container:
+        assert container.streams.video[0].sample_aspect_ratio == Fraction(4, 3)

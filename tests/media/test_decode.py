@@ -168,6 +168,57 @@ def test_a_cover_picture_is_no_video(tmp_path: Path) -> None:
         read_header(path)
 
 
+def two_streams(path: Path, *options: str) -> Path:
+    """Write a video with a small black stream and a larger white one."""
+    colours = (("-f", "lavfi", "-i", f"color={each}:r=25:d=1") for each in ("black:s=64x64", "white:s=128x96"))
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", *(word for each in colours for word in each)]
+    maps = ("-map", "0", "-map", "1", "-c:v", "libx264", "-pix_fmt", "yuv420p")
+    subprocess.run([*command, *maps, *options, str(path)], check=True)
+    return path
+
+
+def flags(*defaults: bool) -> list[str]:
+    """Return the options that flag streams as default."""
+    of = (("-disposition:v:" + str(n), "default" if flag else "0") for n, flag in enumerate(defaults))
+    return [word for each in of for word in each]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "stream"),
+    [
+        ("a.mp4", flags(False, True), 1),
+        ("a.mp4", flags(True, False), 0),
+        ("a.mp4", flags(True, True), 0),
+        ("a.mov", flags(False, True), 1),
+        ("a.mkv", flags(False, True), 1),
+        ("a.mkv", flags(False, False), 0),
+        ("a.mkv", flags(True, True), 0),
+        ("a.ts", [], 0),
+        ("a.ts", ["-program", "st=1", "-program", "st=0"], 0),
+    ],
+)
+def test_the_stream_that_is_flagged_as_default_is_read(
+    name: str, options: list[str], stream: int, tmp_path: Path
+) -> None:
+    path = two_streams(tmp_path / name, *options)
+    with av.open(str(path)) as container:
+        width = container.streams.video[stream].width
+    probe, decoded = read_header(path).probe, list(frames(path))
+    assert (probe.stream, probe.width) == (stream, width)
+    assert {frame.size[0] for frame in decoded} == {width}
+    assert len(timeline_of(path).pts) == len(decoded) == 25
+
+
+@pytest.mark.parametrize(("name", "codec"), [("a.mp4", "libx264"), ("a.mkv", "mpeg4"), ("a.mpg", "mpeg2video")])
+def test_pixels_that_are_not_square_are_stated_and_read_as_they_are_stored(
+    name: str, codec: str, tmp_path: Path
+) -> None:
+    source = ["-f", "lavfi", "-i", "color=white:s=96x64:r=25:d=1,setdar=16/9", "-c:v", codec]
+    subprocess.run([imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", *source, str(tmp_path / name)], check=True)
+    [frame, *_] = frames(tmp_path / name)
+    assert (read_header(tmp_path / name).probe.pixels, frame.size, frame.aspect) == ("32:27", (96, 64), Fraction(16, 9))
+
+
 @pytest.mark.parametrize(("name", "options"), [("a.mp4", {"movflags": "faststart"}), ("a.mkv", {})])
 def test_a_truncated_video_fails_after_its_last_frame(tmp_path: Path, name: str, options: dict[str, str]) -> None:
     whole = make(tmp_path / name, [Fraction(i, 25) for i in range(250)], options=options).read_bytes()

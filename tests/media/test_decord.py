@@ -13,6 +13,7 @@ from stepline.media.process import Limits, killable
 from stepline.media.read import pyav, timeline_of
 from stepline.media.timeline import scan
 from tests.media.clips import CFR_25, KINDS, index_of, kind, make
+from tests.media.test_decode import flags, two_streams
 
 pytest.importorskip("decord")
 from stepline.media.decord import decord
@@ -46,6 +47,17 @@ def test_its_pictures_are_those_of_pyav(real_data: Path) -> None:
     for ours, theirs in zip(pyav(path, timeline, indices), decord(path, timeline, indices, turned=True), strict=True):
         assert np.abs(ours.rgb().astype(int) - theirs.rgb()).max() <= 1
         assert theirs.rgb(398, 224).shape == (224, 398, 3)
+
+
+def test_of_several_streams_it_reads_that_of_pyav_or_none(tmp_path: Path) -> None:
+    path = two_streams(tmp_path / "larger.mp4", *flags(False, True))
+    [ours], [theirs] = (read(path, scan(path), np.array([0]), turned=True) for read in (pyav, decord))
+    assert np.abs(ours.rgb().astype(int) - theirs.rgb()).max() <= 1
+    smaller = two_streams(tmp_path / "smaller.mp4", *flags(True, False))
+    alike = two_streams(tmp_path / "alike.mp4", *flags(False, True), "-s", "64x64")
+    for path, reason in ((smaller, "another of its video streams"), (alike, "video streams have the same size")):
+        with pytest.raises(MediaError, match=reason):
+            next(decord(path, scan(path), np.array([0]), turned=True))
 
 
 def test_a_count_that_differs_is_refused(tmp_path: Path) -> None:

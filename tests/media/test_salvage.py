@@ -116,10 +116,75 @@ def test_recordings_that_were_joined_go_on(suffix: str, tmp_path: Path) -> None:
     part = make(tmp_path / f"a.{suffix}", CFR_25).read_bytes()
     (tmp_path / f"both.{suffix}").write_bytes(part + part)
     timeline, indices = shown(tmp_path / f"both.{suffix}")
-    assert all(index == place % 75 for place, index in indices.items())
-    assert len(indices) >= 148  # of a transport stream the last frames before the joint count as damaged
+    assert indices == {n: n % 75 for n in range(150)}
+    assert timeline.gaps == ()
     assert np.diff(timeline.t_s).max() < 0.1
     assert timeline.end_s == pytest.approx(6, abs=0.1)
+
+
+@pytest.fixture
+def encoded(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes a transport stream of 3 s, 25 frames a second, with options of ffmpeg."""
+    import subprocess
+
+    import imageio_ffmpeg
+
+    def write(name: str, *options: str) -> Path:
+        command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-f", "lavfi", "-i", "testsrc2=s=160x120:r=25:d=3"]
+        subprocess.run([*command, *options, str(tmp_path / name)], check=True)
+        return tmp_path / name
+
+    return write
+
+
+H264, MPEG2 = ("-c:v", "libx264", "-pix_fmt", "yuv420p", "-g", "25"), ("-c:v", "mpeg2video", "-bf", "2")
+AAC, MP2 = (("-f", "lavfi", "-i", "sine=d=3", "-c:a", codec) for codec in ("aac", "mp2"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (MPEG2, MPEG2),
+        ((*AAC, *H264, "-x264-params", "open-gop=1:b-pyramid=normal"), H264),
+        ((*MP2, *MPEG2), (*MP2, *MPEG2)),
+        (("-c:v", "libx265", "-x265-params", "log-level=none"),) * 2,
+        (H264, (*H264, "-output_ts_offset", "60")),
+        (H264, (*H264, "-s", "96x64")),
+    ],
+    ids=["mpeg2", "open-gop", "mp2", "hevc", "later", "smaller"],
+)
+def test_every_frame_of_joined_transport_streams_is_read(
+    encoded: Callable[..., Path], first: tuple[str, ...], second: tuple[str, ...]
+) -> None:
+    parts = [encoded("a.ts", *first), encoded("b.ts", *second)]
+    (both := parts[0].with_name("both.ts")).write_bytes(b"".join(part.read_bytes() for part in [*parts, parts[0]]))
+    timeline = salvaged(both)
+    assert (len(timeline.pts), timeline.gaps) == (225, ())
+    assert np.diff(timeline.t_s).tolist() == pytest.approx([0.04] * 224, abs=1e-3)
+    assert len([*pyav(both, timeline, np.arange(225))]) == 225
+
+
+@pytest.mark.parametrize("codec", [H264, MPEG2], ids=["h264", "mpeg2"])
+def test_a_recording_that_was_split_and_joined_is_whole(encoded: Callable[..., Path], codec: tuple[str, ...]) -> None:
+    pieces = sorted(encoded("%d.ts", *codec, "-f", "segment", "-segment_time", "1").parent.glob("*.ts"))
+    (path := pieces[0].with_name("whole.ts")).write_bytes(b"".join(piece.read_bytes() for piece in pieces))
+    assert len(pieces) > 1
+    timeline = with_timeline(path, lambda timeline: timeline if [*pyav(path, timeline, np.arange(75))] else None)
+    assert timeline is not None
+    assert (len(timeline.pts), timeline.gaps) == (75, ())
+
+
+@pytest.mark.parametrize("codec", [H264, MPEG2], ids=["h264", "mpeg2"])
+@pytest.mark.parametrize("at", ["middle", "joint"])
+def test_damage_of_joined_transport_streams_is_seen(
+    encoded: Callable[..., Path], codec: tuple[str, ...], at: str
+) -> None:
+    part = (path := encoded("a.ts", *codec)).read_bytes()
+    cut = next(position for position, pts, key, _ in packets_of(path) if key and pts > 2.2 * 90_000) + 5 * 188
+    path.write_bytes(part[:cut] + (b"" if at == "joint" else part[cut + 8 * 188 :]) + part)
+    [(start_s, end_s, _), *more] = salvaged(path).gaps
+    assert 0.5 < start_s < end_s < 2.6
+    assert all(gap[1] < 2.6 for gap in more)
 
 
 def test_sound_and_pictures_go_on_together_where_recordings_were_joined(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from stepline.media.read import pyav, timeline_of
 from stepline.media.timeline import scan
 from stepline.media.torchcodec import torchcodec
 from tests.media.clips import CFR_25, CFR_30, KINDS, LIMITS, index_of, kind, make
+from tests.media.test_decode import flags, two_streams
 from tests.media.test_salvage import TEN_S, noisy, spoil
 
 pytestmark = [
@@ -180,3 +181,9 @@ def test_libraries_that_are_absent_are_one_line(tmp_path: Path, monkeypatch: pyt
     monkeypatch.syspath_prepend(package.parent)
     with pytest.raises(SetupError, match=r"^media.reader: torchcodec cannot be loaded .OSError: lib.so.60: no file."):
         next(torchcodec(path, scan(path), np.array([0]), turned=True))
+
+
+def test_it_reads_the_stream_that_is_flagged_as_default(decoder: Decoder, tmp_path: Path) -> None:
+    path = two_streams(tmp_path / "a.mp4", *flags(False, True))
+    assert {picture.shape for picture in read(decoder, path)} == {(96, 128, 3)}
+    assert differences(decoder, path) == [0] * 25

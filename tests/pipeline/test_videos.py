@@ -5,11 +5,12 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from stepline import paths
-from stepline.availability import Record, write_availability, write_manifest
+from stepline.availability import HEADERS, Record, write_availability, write_manifest
 from stepline.config import Config, validate
 from stepline.io import write_json, write_text
 from stepline.pipeline import media_params, shots_params, videos
@@ -181,7 +182,25 @@ def test_how_damaged_and_rotated_videos_are_read_is_a_parameter_only_where_it_is
     assert media_params(validate({"media": {"damaged": "partial", "orientation": "upright"}})) == before
 
 
-def test_headers_are_read_anew_where_a_record_keeps_more_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = made().videos.params("000")
-    monkeypatch.setattr(videos, "HEADERS", 99)
-    assert made().videos.params("000") != before
+def test_a_file_of_which_an_earlier_version_read_another_stream_is_fetched_again(clips: Path) -> None:
+    pytest.importorskip("av")
+    from tests.media.test_decode import flags, two_streams
+
+    def fetched(headers: int, **more: Any) -> str:
+        """Record the two videos, and return the job's parameter."""
+        for video in ("a", "b"):
+            about = {"path": str(clips / f"{video}.mp4"), "stamp": made().videos.stamps("000")[video]}
+            found = Record(video=video, status="present", sha256="0", headers=headers, **about, **more)
+            write_availability(paths.videos("mine") / f"{video}.json", [found])
+        return made().videos.params("000")
+
+    for name in ("a", "b"):
+        two_streams(clips / f"{name}.mp4", "-y", *flags(True, False))
+    first = made().videos.params("000")
+    assert fetched(HEADERS - 1) == first
+    two_streams(clips / "b.mp4", "-y", *flags(False, True))
+    before = fetched(HEADERS)
+    again = fetched(HEADERS - 1)
+    assert (again, made().videos.again("000")) != (before, 0)
+    write_json(paths.fetches("mine", "000"), {"again": made().videos.again("000")})
+    assert fetched(HEADERS) == again

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,32 @@ def test_the_language_is_that_of_the_record_and_words_are_counted_where_spaces_s
         row = summarise(pipeline).rows[0]
         found.append((row["language"], row["words"]))
     assert found == [("en", 3), ("de", 3), ("ja", ""), ("", 3)]
+
+
+def test_the_shape_that_players_show_is_stated(pipeline: Pipeline) -> None:
+    record = Record(video="a", status="present", width=320, height=240, pixels="2:1")
+    media = paths.manifest(paths.media("mine"), "000")
+    for rotation, size, shown in ((0, (320, 240), "640x240"), (90, (240, 320), "120x320")):
+        write_availability(paths.availability("mine", "000"), [replace(record, rotation=rotation)])
+        of = {"status": "present", "reason": "", "audio": {"status": "present"}, "sha256": "0" * 64}
+        write_manifest(media, {"a": of | {"width": size[0], "height": size[1]}})
+        (row,) = summarise(pipeline).rows
+        assert (row["status"], row["width"]) == ("present", size[0])
+        assert row["reason"] == f"pixels 2:1, shown as {shown}; features are of the stored pixels"
+    write_page(pipeline, PAGE)
+    assert "240 × 320, shown as 120 × 320" in TIMELINE.read_text()
+
+
+def test_files_that_are_left_out_are_counted(pipeline: Pipeline) -> None:
+    before = pipeline.summary_params()
+    Path("clips/d.gif").write_bytes(b"x")
+    with_gif = Pipeline.of(pipeline.config, "mine")
+    assert with_gif.summary_params() != before
+    write_summary(with_gif)
+    write_page(with_gif, PAGE)
+    line = f"1 file left out of {Path('clips').resolve()}, no videos by their suffix: gif 1."
+    assert line in Path("results/mine/videos.md").read_text()
+    assert line in PAGE.read_text()
 
 
 def test_the_headline_counts_what_is_there(pipeline: Pipeline) -> None:

@@ -89,6 +89,8 @@ try:
         stale = (line for each in PLANS.values() for line in each.stale())
         for line in [*filter(None, [invocation.forgets()]), *helpers.forget_lost(), *slurm.warnings(), *stale]:
             print(f"warning: {line}", file=sys.stderr)
+        for line in helpers.left_out():
+            print(line, file=sys.stderr)
         helpers.note_current()
     helpers.check_records()
     for name, table in targets:

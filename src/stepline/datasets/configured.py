@@ -43,19 +43,22 @@ def dataset(config: Config, name: str) -> Dataset:
     where = declared["videos"]
 
     @cache
-    def videos() -> tuple[Video, ...]:
+    def found() -> tuple[tuple[Video, ...], str]:
         known = shards.read(paths.shards(name))
+        suffixes = folder.IMAGES if declared["kind"] == "images" else folder.SUFFIXES
         if declared["kind"] == "list":
-            found = listed.videos(name, where)
+            videos, left_out = listed.videos(name, where), ""
         else:
-            suffixes = folder.IMAGES if declared["kind"] == "images" else folder.SUFFIXES
-            found = folder.videos(name, where, known, suffixes)
-        return _with_lost(name, where, found, known) if "study" in declared else found
+            videos, left_out = folder.videos(name, where, known, suffixes)
+        return _with_lost(name, where, videos, known) if "study" in declared else videos, left_out
+
+    def videos() -> tuple[Video, ...]:
+        return found()[0]
 
     segments = os.path.expanduser(declared.get("segments", ""))
     if segments:
         read_segments(name, segments, {video.id for video in videos()})
-    return Dataset(name=name, title=name, videos=videos, segments=segments)
+    return Dataset(name=name, title=name, videos=videos, left_out=lambda: found()[1], segments=segments)
 
 
 def is_study(config: Config, name: str) -> bool:

@@ -12,13 +12,14 @@ from stepline.datasets.schema import Video
 class Dataset:
     """A named list of videos.
 
-    videos: all videos in the listed order. segments: the user's file of segments. listed_by: the release that lists the
-    videos, such as ``pss/tasty``, or "".
+    videos: all videos in the listed order. left_out: one line that counts the other files of the user's folder, or "".
+    segments: the user's file of segments. listed_by: the release that lists the videos, such as ``pss/tasty``, or "".
     """
 
     name: str
     title: str
     videos: Callable[[], tuple[Video, ...]]
+    left_out: Callable[[], str] = str
     segments: str = ""
     listed_by: str = ""
 

@@ -6,7 +6,8 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Callable, Collection, Container, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Container
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import Literal
@@ -23,13 +24,17 @@ SUFFIXES = (
 """Suffixes of video files, in lower or upper case."""
 IMAGES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 """Suffixes of image files, each of which is read as a video of one frame."""
+SHOWN = 12
+"""Maximum number of suffixes in a line about files that are left out."""
 NO_FILES = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
 def videos(
     dataset: str, folder: str, known: Container[str] = (), suffixes: Collection[str] = SUFFIXES
-) -> tuple[Video, ...]:
+) -> tuple[tuple[Video, ...], str]:
     """Return the video files in ``folder`` and its subfolders, in the order of their names, without hidden files.
+
+    The second value is one line that counts the other files, or "".
 
     Unreadable entries with a video's name, such as a broken link or a pipe, and unreadable subfolders are listed too;
     ``why_absent`` explains what is wrong. known: the ids of earlier runs, see ``ids``. suffixes: ``SUFFIXES`` or
@@ -45,23 +50,28 @@ def videos(
     if not os.path.isdir(root):
         raise ConfigError(f"{key}: the folder {shown_path(root)} does not exist: name the folder with your videos")
     try:
-        names = sorted(_files(root, suffixes), key=lambda name: name.split("/"))
+        files, others = _files(root, suffixes)
     except OSError as error:
         raise ConfigError(f"{key}: {shown_path(root)}: {error.strerror}: let this account read it") from None
+    names = sorted(files, key=lambda name: name.split("/"))
+    left_out = _left_out(root, others, "images" if suffixes == IMAGES else "videos")
     if not names:
         raise ConfigError(
             f"{key}: {shown_path(root)} contains no {'image' if suffixes == IMAGES else 'video'} file "
-            f"({', '.join(each[1:] for each in suffixes)})"
+            f"({', '.join(each[1:] for each in suffixes)}){f'; {left_out}' if left_out else ''}"
         )
     found = ids(names, known, lambda video: _source(dataset, video))
-    return tuple(Video(id=found[name], file=os.path.join(root, name)) for name in names)
+    return tuple(Video(id=found[name], file=os.path.join(root, name)) for name in names), left_out
 
 
-def _files(root: Path, suffixes: Collection[str]) -> Iterator[str]:
-    """Yield the paths, relative to ``root``, of files with one of the suffixes and of unreadable folders.
+def _files(root: Path, suffixes: Collection[str]) -> tuple[list[str], Counter[str]]:
+    """Return the paths, relative to ``root``, of files with one of the suffixes and of unreadable folders.
 
-    Links to folders come last, in the order of their paths, so that a new link does not change the path of any file.
+    The second value is the number of other files by suffix, and of hidden files with one of the suffixes. Links to
+    folders come last, in the order of their paths, so that a new link does not change the path of any file.
     """
+    files: list[str] = []
+    others: Counter[str] = Counter()
     seen: set[str] = set()
     waiting = [(False, "")]
     while waiting:
@@ -76,16 +86,29 @@ def _files(root: Path, suffixes: Collection[str]) -> Iterator[str]:
         except OSError:
             if not folder:
                 raise
-            yield folder
+            files.append(folder)
             continue
         for name in names:
-            path = os.path.join(place, name)
+            path, suffix = os.path.join(place, name), os.path.splitext(name)[1].lower()
             if name.startswith("."):
-                continue
-            if os.path.isdir(path):
+                others["hidden"] += suffix in suffixes
+            elif os.path.isdir(path):
                 heappush(waiting, (os.path.islink(path), os.path.join(folder, name)))
-            elif os.path.splitext(name)[1].lower() in suffixes:
-                yield os.path.join(folder, name)
+            elif suffix in suffixes:
+                files.append(os.path.join(folder, name))
+            else:
+                others[suffix[1:] if re.fullmatch("[.][a-z0-9]{1,8}", suffix) else "others"] += 1
+    return files, +others
+
+
+def _left_out(root: Path, others: Counter[str], kind: str) -> str:
+    """Return one line with the number of the files that are left out, the most frequent suffixes first, or ""."""
+    if not others:
+        return ""
+    counts = [f"{suffix} {count}" for suffix, count in sorted(others.items(), key=lambda item: (-item[1], item[0]))]
+    rest = [f"and {len(counts) - SHOWN} more suffixes"] if len(counts) > SHOWN else []
+    files = f"{others.total()} files" if others.total() > 1 else "1 file"
+    return f"{files} left out of {shown_path(root)}, no {kind} by their suffix: {', '.join([*counts[:SHOWN], *rest])}"
 
 
 def why_absent(file: str) -> tuple[Literal["missing", "failed"], str] | None:

@@ -24,7 +24,7 @@ from stepline.media.headers import Headers
 from stepline.media.spans import Spans
 from stepline.mirror import Wanted, cached_sha256, find
 
-OF_HEADER = ("headers", "codec", "width", "height", "fps", "duration_s", "rotation", "begin_s")
+OF_HEADER = "headers", "codec", "stream", "width", "height", "pixels", "fps", "duration_s", "rotation", "begin_s"
 """The fields of a record that come from the file's header."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from stepline.media.audio import AHEAD_S, Sound
 from stepline.media.decode import MediaError, Stream, fraction, opened, packets, sound
+from stepline.media.frame import DecodedFrame
 from stepline.media.read import pyav, with_timeline
 from stepline.media.timeline import Timeline
 
@@ -21,7 +22,9 @@ CLOCK = 90_000
 
 
 def write_clip(video: Path, clip: Path, start_s: float, end_s: float) -> None:
-    """Write [``start_s``, ``end_s``) of a video as H.264 and AAC, upright; the first frame is the one at the start.
+    """Write [``start_s``, ``end_s``) of a video as H.264 and AAC, upright, in the shape that players show.
+
+    The first frame is the one at the start.
 
     Raises MediaError if the video cannot be read, or has no frame there.
     """
@@ -45,9 +48,11 @@ def _write(video: Path, clip: Path, start_s: float, end_s: float, timeline: Time
         shown.pix_fmt = "yuv420p"
         shown.codec_context.time_base = Fraction(1, CLOCK)
         said = out.add_stream("aac", rate=sample_rate) if sample_rate else None
-        for time_s, frame in zip(timeline.t_s[chosen].tolist(), pyav(video, timeline, chosen), strict=True):
+        frames = cast(Iterator[DecodedFrame], pyav(video, timeline, chosen))
+        for time_s, frame in zip(timeline.t_s[chosen].tolist(), frames, strict=True):
             if not shown.codec_context.is_open:
                 shown.width, shown.height = (length & ~1 or 2 for length in frame.size)
+                shown.codec_context.sample_aspect_ratio = frame.aspect * frame.size[1] / frame.size[0]
             picture = av.VideoFrame.from_ndarray(frame.rgb(shown.width, shown.height), "rgb24")
             picture.pts = max(0, round((time_s - start_s) * CLOCK))
             picture.time_base = Fraction(1, CLOCK)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepline.errors import SteplineError
 from stepline.media.frame import DecodedFrame, Filters, rotation
+from stepline.media.tiff import wrongly_decoded
 
 if TYPE_CHECKING:
     import av
@@ -44,18 +45,21 @@ LATE_S = Fraction(1, 2)
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """A container's description of its first video stream.
+    """A container's description of the video stream that is read.
 
-    container, codec: ffmpeg's names. width, height: of the pictures as stored. duration_s: 0 if the container does not
-    state it. start_s: time 0 on the container's clock. It is at the first picture, or at the start of the audio if the
-    picture is more than half a second later. begin_s: the time of the first picture, 0 in the first case. rotation: of
-    the first picture, see ``rotation``; 0 if it cannot be decoded. audio_tracks: their number.
+    container, codec: ffmpeg's names. stream: its place among the container's video streams. width, height: of the
+    pictures as stored. pixels: width and height of a stored pixel, such as ``2:1``. duration_s: 0 if the container does
+    not state it. start_s: time 0 on the container's clock. It is at the first picture, or at the start of the audio if
+    the picture is more than half a second later. begin_s: the time of the first picture, 0 in the first case. rotation:
+    of the first picture, see ``rotation``; 0 if it cannot be decoded. audio_tracks: their number.
     """
 
     container: str
     codec: str
+    stream: int
     width: int
     height: int
+    pixels: str
     fps: float
     duration_s: float
     start_s: Fraction
@@ -142,9 +146,10 @@ def packets(container: "av.container.InputContainer", *streams: "av.stream.Strea
 
 
 class Stream:
-    """The first video stream of a container, and the decoder of its packets.
+    """The video stream of a container that is flagged as default, or the first one, and the decoder of its packets.
 
-    A cover picture does not count. Raises MediaError if there is no video stream.
+    Cover pictures, thumbnails and parts of a picture do not count. Raises MediaError if there is no video stream, or
+    its pictures would be decoded wrongly without an error.
     """
 
     def __init__(
@@ -157,17 +162,24 @@ class Stream:
         from av.stream import Disposition
         from av.video.reformatter import VideoReformatter
 
-        videos = [each for each in container.streams.video if not each.disposition & Disposition.attached_pic]
-        if not videos:
+        others = Disposition.attached_pic | Disposition.dependent
+        self.videos = [each for each in container.streams.video if not each.disposition & others]
+        if not self.videos:
             raise MediaError("no video stream")
-        self.video = videos[0]
-        if self.video.codec_context is None:
+        flagged = (each for each in self.videos if each.disposition & Disposition.default)
+        self.video = next(flagged, self.videos[0])
+        context = self.video.codec_context
+        if context is None:
             raise MediaError("the video's codec is unknown")
-        self.video.codec_context.thread_count = 1  # a job has one core; more threads need a tenth more CPU time
+        tiff = context.codec.canonical_name == "tiff"
+        if tiff and (reason := wrongly_decoded(Path(container.name), context.pix_fmt or "")):
+            raise MediaError(f"TIFF with {reason} cannot be decoded: convert it, for example to PNG")
+        context.thread_count = 1  # a job has one core; more threads need a tenth more CPU time
         self.sound = sound(container, track)
         self.time_base = fraction(self.video.time_base)
         self.start = self._start(sound(container))
         self.frame_rate = fraction(self.video.guessed_rate)
+        self.pixels = self.video.sample_aspect_ratio or Fraction(1)
         self._container = container
         self._size = self.video.width, self.video.height
         self._turned, self._scaler, self._filters = turned, VideoReformatter(), Filters()
@@ -192,8 +204,10 @@ class Stream:
         return Probe(
             container=self._container.format.name,
             codec=self.video.codec_context.codec.canonical_name,
+            stream=self.videos.index(self.video),
             width=self.video.width,
             height=self.video.height,
+            pixels=f"{self.pixels.numerator}:{self.pixels.denominator}",
             fps=float(self.video.average_rate or self.video.guessed_rate or 0),
             duration_s=self.declared_s(),
             start_s=self.start * self.time_base,
@@ -236,7 +250,7 @@ class Stream:
     def frame(self, picture: "av.VideoFrame", pts: int, duration: int) -> DecodedFrame:
         """Return a picture of the stream as a frame that is shown from ``pts`` on, counted from time 0."""
         serving = self._turn_of(picture), self._scaler, self._filters
-        return DecodedFrame(pts, self.time_base, duration, self.frame_rate, picture, *serving)
+        return DecodedFrame(pts, self.time_base, duration, self.frame_rate, self.pixels, picture, *serving)
 
     def _turn_of(self, picture: "av.VideoFrame") -> int:
         """Return the picture's ``rotation``. It is read only when the angle changes, as reading it keeps memory."""
@@ -348,7 +362,7 @@ class Stream:
 def frames(
     path: Path, *, wanted: Container[int] | None = None, key: int | None = None, turned: bool = True
 ) -> Generator[DecodedFrame]:
-    """Yield the frames of the first video stream, in order of presentation.
+    """Yield the frames of the video stream, in order of presentation.
 
     wanted: the ``pts`` of the frames that will be used. Other frames from which no frame is predicted are neither
         decoded nor yielded. The yielded frames are bit-identical with and without it. By default all.

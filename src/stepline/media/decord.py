@@ -24,7 +24,7 @@ def decord(path: Path, timeline: Timeline, indices: Indices, /, *, turned: bool)
     """Yield the frame of each index. Raises MediaError if decord cannot read the file exactly."""
     import decord as library
 
-    _refuse(path, timeline, turned)
+    size = _refuse(path, timeline, turned)
     try:
         reader = library.VideoReader(str(path), ctx=library.cpu(0), num_threads=1)
         shown = reader.get_frame_timestamp(np.arange(len(reader)))
@@ -34,20 +34,28 @@ def decord(path: Path, timeline: Timeline, indices: Indices, /, *, turned: bool)
         for start in range(0, len(indices), BATCH):
             batch = indices[start : start + BATCH]
             _refuse_read_ahead()
-            yield from map(ArrayFrame, reader.get_batch(batch.tolist()).asnumpy())
+            images = reader.get_batch(batch.tolist()).asnumpy()
+            if images.shape[1:3] != size:
+                raise MediaError("decord reads another of its video streams: set media.reader to pyav")
+            yield from map(ArrayFrame, images)
     except library.DECORDError as error:
         reason = re.sub(r"\[[\d:]+\] \S+:\d+: ", "", str(error).splitlines()[0])  # removes time and source
         raise MediaError(f"decord: {reason}") from None
 
 
-def _refuse(path: Path, timeline: Timeline, turned: bool) -> None:
+def _refuse(path: Path, timeline: Timeline, turned: bool) -> tuple[int, int]:
+    """Raise MediaError if decord cannot read the file exactly; otherwise return height and width of its pictures."""
     with opened(path) as container:
         stream = Stream(container)
         start, name, rotation = stream.video.start_time, container.format.name, stream.rotation()
+        sizes = [(each.height, each.width) for each in stream.videos]
+        size = sizes[stream.videos.index(stream.video)]
     steps = np.diff(timeline.pts)
     reason = ""
     if "mp4" not in name.split(","):
         reason = f"the container is {name}, not mp4"
+    elif sizes.count(size) > 1:
+        reason = "two of its video streams have the same size"
     elif timeline.packets is not None:
         reason = "it is damaged"
     elif turned and rotation:
@@ -58,6 +66,7 @@ def _refuse(path: Path, timeline: Timeline, turned: bool) -> None:
         reason = "its frame rate varies"
     if reason:
         raise MediaError(f"decord cannot read it exactly ({reason}): set media.reader to pyav")
+    return size
 
 
 def _refuse_read_ahead() -> None:

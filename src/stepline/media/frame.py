@@ -61,7 +61,8 @@ class Filters:
 class DecodedFrame:
     """A frame of PyAV, shown from ``pts`` x ``time_base`` seconds on, counted from the start of the video stream.
 
-    duration: in the units of ``pts``. frame_rate: of the stream, libavformat's guess. stored: the picture as stored.
+    duration: in the units of ``pts``. frame_rate: of the stream, libavformat's guess. pixels: the width of a stored
+    pixel divided by its height. stored: the picture as stored.
     turn: its ``rotation``, 0 if it is shown as stored. scaler, filters: shared by all frames.
     """
 
@@ -69,6 +70,7 @@ class DecodedFrame:
     time_base: Fraction
     duration: int
     frame_rate: Fraction
+    pixels: Fraction
     stored: "av.VideoFrame"
     turn: int
     scaler: "av.video.reformatter.VideoReformatter"
@@ -93,6 +95,12 @@ class DecodedFrame:
     def size(self) -> tuple[int, int]:
         """Width and height in pixels."""
         return self.picture.width, self.picture.height
+
+    @property
+    def aspect(self) -> Fraction:
+        """Width divided by height of the picture as players show it."""
+        width, height = self.size
+        return width * (1 / self.pixels if self.turn % 180 else self.pixels) / height
 
     def square(self) -> "DecodedFrame":
         """Return the largest square in the middle, as ffmpeg crops it: offsets are even for subsampled chroma."""

@@ -1,10 +1,11 @@
 """Reading the headers of many files in one process that can be killed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
 from stepline.media.cut import Header, read_header
+from stepline.media.decode import MediaError
 from stepline.media.process import Decoder, Limits
 
 
@@ -32,6 +33,15 @@ class Headers:
     def close(self) -> None:
         """End the process."""
         self._decoder.close()
+
+
+def reads_first_streams(paths: Iterable[Path], limits: Limits) -> bool:
+    """Return whether all files can be read, and the first video stream of each is the one that is read."""
+    with Headers(limits) as headers:
+        try:
+            return all(headers(path).probe.stream == 0 for path in paths)
+        except MediaError:
+            return False
 
 
 def _read(path: Path) -> Iterator[Header]:

@@ -17,6 +17,8 @@ from stepline.media.timeline import Gap, Timeline
 if TYPE_CHECKING:
     import av
 
+TRUNCATED = frozenset(("h264", "mpeg1video", "mpeg2video"))
+"""Codecs whose decoders report a picture without its end."""
 Hear = Callable[["av.Packet[av.AudioStream]", int], None]
 """Receives a packet of the audio, with times relative to time 0, and the index of its joined recording.
 
@@ -32,8 +34,8 @@ class Found:
     can start. left_out: packets whose frames must not be shown. marked: packets that the container marks as damaged.
     hurt: the decoder's reason for each packet that it could not decode, or not correctly. shown: packets whose frames
     were decoded, in order of presentation. end: why the container could not be read further. sizes: of the pictures.
-    one_each: whether each packet is one frame. joined: whether the file consists of joined recordings. shifts: of
-    their times.
+    one_each: whether each packet is one frame. joined: whether the file consists of joined parts. shifts: of their
+    times. left_out_s: the time between them that is left out.
     """
 
     pts: list[int | None] = field(default_factory=list)
@@ -48,6 +50,7 @@ class Found:
     one_each: bool = True
     joined: bool = False
     shifts: list[Fraction] = field(default_factory=list)
+    left_out_s: float = 0.0
 
 
 def salvaged(path: Path) -> Timeline:
@@ -71,7 +74,7 @@ def salvaged(path: Path) -> Timeline:
         *pts, end = _times(numbers, found, stream.frame_duration)
         gaps = _gaps([*pts, end], [lost.get(number) for number in numbers], time_base)
         end_s = float(end * time_base)
-        if reason := stream.missing_end(end_s, len(found.pts)) or found.end:
+        if reason := stream.missing_end(end_s + found.left_out_s, len(found.pts)) or found.end:
             start_s = gaps.pop()[0] if gaps and gaps[-1][1] >= end_s else end_s
             gaps.append((start_s, max(end_s, stream.declared_s()), reason))
     plain = (
@@ -121,8 +124,10 @@ def pictures(
 
     hear: receives the packets of the audio.
     """
-    clock = Clock(container, stream.start * stream.time_base, found.shifts)
-    found.shifts, complaints, complaint = clock.shifts, stream.complaints, ""
+    start_s, complaints, complaint = stream.start * stream.time_base, stream.complaints, ""
+    clock = Clock(container, start_s, found.shifts)
+    found.shifts = clock.shifts
+    flagged, last = None, None  # the last packet that only the container marks, and the dts of the previous packet
     found.one_each = stream.one_each
     streams = [stream.video, *([stream.sound] if hear and stream.sound else [])]
     for packet in _to_the_end(container, streams, found):
@@ -135,15 +140,30 @@ def pictures(
                 hear(packet, clock.part(packet.stream_index))
             continue
         if packet.size:
-            if clock.part(packet.stream_index) > before:
+            found.joined |= (joined := clock.part(packet.stream_index) > before)
+            if flagged == len(found.pts) - 2 and (joined or _continues(packet, stream, last)):
                 found.joined = True
-                found.marked.discard(len(found.pts) - 1)  # the container marks the pending packet at the break
+                found.marked.discard(flagged)  # MPEG-TS marks the second last packet before a joint
+            if packet.is_corrupt and not complaint:
+                flagged = len(found.pts)
+            last, found.left_out_s = packet.dts, max(0.0, float(-shift_s - start_s))
             _shift(packet, round(shift_s / stream.time_base))
             _number(packet, found, complaint)
         else:
             found.end = found.end or complaint
         complaint = ""
         yield from _decoded(packet, found, complaints)
+
+
+def _continues(packet: "av.Packet[av.VideoStream]", stream: Stream, last: int | None) -> bool:
+    """Return whether a packet can begin the next part of a split recording, whose previous packet has the dts ``last``.
+
+    It is a key frame, no frame is missing before it, and the decoder would report a previous picture without its end.
+    """
+    if last is None or packet.dts is None or not packet.is_keyframe:
+        return False
+    next_one = 0 < packet.dts - last < 2 * stream.frame_duration
+    return next_one and stream.video.codec_context.codec.canonical_name in TRUNCATED
 
 
 def _to_the_end(

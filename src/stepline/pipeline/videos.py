@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,12 +30,16 @@ READING = {"damaged": "partial", "orientation": "upright", "track": None}
 
 
 class Came(NamedTuple):
-    """A fetched video according to its record: its path, and the stamp and digest of its source file."""
+    """A fetched video according to its record.
+
+    stamp, sha256: of its source file. headers: the revision of the record's header fields.
+    """
 
     path: str
     kept: bool
     stamp: str
     sha256: str
+    headers: int
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,7 @@ class Videos:
         members, came = self.members(shard), self._came(shard)
         stamps = self._stamps(shard, came)
         found = [[video.id, video.url, video.sha256, stamps[video.id]] for video in members]
-        by = {"found": found, "again": self._again(shard, came), "strict": self.config["strict"], "headers": HEADERS}
+        by = {"found": found, "again": self._again(shard, came), "strict": self.config["strict"], "headers": 1}
         spans = [self.demand.span_params.get(video.id) for video in members] if self.annotated else []
         return digest(by | ({"spans": spans} if spans else {}))
 
@@ -176,7 +181,7 @@ class Videos:
         return self.demand.spans() if self.annotated else {}
 
     def again(self, shard: str) -> int:
-        """Return how often lost videos of a shard had to be fetched again, including now if any is lost.
+        """Return how often lost or outdated videos of a shard had to be fetched again, including now if any is.
 
         The number stays the same after that fetch, so the next run has nothing to do.
         """
@@ -187,7 +192,22 @@ class Videos:
         before: int = read_json(path)["again"] if path.exists() else 0
         absent = {video.kept for video in came.values() if not os.path.exists(video.path)}
         lost = True in absent or (False in absent and self.needed(shard))
-        return before + lost
+        return before + (lost or self._outdated(shard, came))
+
+    def _outdated(self, shard: str, came: Mapping[str, Came]) -> bool:
+        """Return whether an earlier version read another stream of a file, or a file that is refused now."""
+        older = [video.path for video in came.values() if 0 < video.headers < HEADERS and os.path.exists(video.path)]
+        if not older or find_spec("av") is None:
+            return False
+
+        def read() -> bool:
+            from stepline.media.headers import reads_first_streams
+            from stepline.media.process import Limits
+
+            files = progress(older, what=f"{self.dataset.name} shard {shard}: headers", unit="videos")
+            return not reads_first_streams(map(Path, files), Limits(**self.config["media"]["limits"]))
+
+        return remembered(f"{self.dataset.name}/headers-{HEADERS}/{shard}", older, read)
 
     def _came(self, shard: str) -> dict[str, Came]:
         """Return the fetched videos of a shard, from the videos' records."""
@@ -199,7 +219,7 @@ class Videos:
             there = {video: path for video, path in records.items() if os.path.exists(path)}
             found = [read_availability(path).get(video) for video, path in there.items()]
             return {
-                record.video: Came(record.path, record.kept, record.stamp, record.sha256)
+                record.video: Came(record.path, record.kept, record.stamp, record.sha256, record.headers)
                 for record in found
                 if record and record.status == "present"
             }

@@ -33,8 +33,8 @@ USED = ("present", "partial")
 class Summary:
     """The rows in the listed order, and the missing inputs of recogniser and backbones with the command.
 
-    Each row also contains its ``gaps``. features: the folders of the configured backbones that can be computed. note:
-    the note of the pipeline.
+    Each row also contains its ``gaps``, and width and height as players ``show`` them. features: the folders of the
+    configured backbones that can be computed. left_out: of the data set. note: of the pipeline.
     """
 
     columns: tuple[str, ...]
@@ -42,6 +42,7 @@ class Summary:
     needs: tuple[Need, ...]
     command: str
     features: tuple[str, ...]
+    left_out: str
     note: str
 
     @property
@@ -69,6 +70,7 @@ def summarise(pipeline: Pipeline) -> Summary:
         needs=needs,
         command=" && ".join(dict.fromkeys(map(how_to_fill, needs))),
         features=tuple(str(paths.spec_record(pipeline.features.spec_of(name)).parent) for name in backbones),
+        left_out=pipeline.dataset.left_out(),
         note=pipeline.note,
     )
 
@@ -92,6 +94,11 @@ def summarise_shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]
         status: str = record.status
         gaps, reasons = read.get("gaps", []), [record.reason]
         known = ["", sound.get("reason"), described(gaps)]
+        width, height = read.get("width", record.width), read.get("height", record.height)
+        turned = "width" in read and pipeline.config["media"]["orientation"] == "upright" and record.rotation % 180
+        shown = _shown(width, height, record.pixels, bool(turned))
+        if shown != (width, height):
+            reasons.append(f"pixels {record.pixels}, shown as {shown[0]}x{shown[1]}; features are of the stored pixels")
         if status == "present" and pipeline.demand.media:
             status = read.get("status", "")
             reasons += [read.get("reason", ""), known[2], f"audio: {sound['reason']}" if sound.get("reason") else ""]
@@ -112,8 +119,9 @@ def summarise_shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]
             "absent_s": round(absent_s(gaps), 3) if gaps else "",
             "gaps": gaps,
             "fps": _rounded(read.get("fps", record.fps)),
-            "width": read.get("width", record.width or ""),
-            "height": read.get("height", record.height or ""),
+            "width": width or "",
+            "height": height or "",
+            "shown": shown,
             "codec": read.get("codec", record.codec),
             "frames": read.get("n_frames", ""),
             "audio": sound.get("status", ""),
@@ -133,7 +141,14 @@ def end_s(row: dict[str, Any]) -> float:
 
 def unread(video: str, reason: str) -> dict[str, Any]:
     """Return the row of a missing video."""
-    return dict.fromkeys(COLUMNS, "") | {"video": video, "status": "absent", "reason": reason, "gaps": []}
+    known = {"video": video, "status": "absent", "reason": reason, "gaps": [], "shown": (0, 0)}
+    return dict.fromkeys(COLUMNS, "") | known
+
+
+def _shown(width: int, height: int, pixels: str, turned: bool) -> tuple[int, int]:
+    """Return width and height of pictures as players show them. turned: by 90 degrees, unlike ``pixels``."""
+    across, down = map(int, (pixels or "1:1").split(":"))
+    return round(width * (down / across if turned else across / down)), height
 
 
 def _said(pipeline: Pipeline, shard: str, media: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -170,6 +185,7 @@ def write_summary(pipeline: Pipeline) -> None:
     parts = [
         f"# {pipeline.dataset.title}: videos",
         headline(made),
+        *([f"{made.left_out}."] if made.left_out else []),
         *([f"Features: {', '.join(f'`{folder}`' for folder in made.features)}."] if made.features else []),
         markdown_table(shown, ([str(row[column]) for column in shown] for row in made.rows)),
     ]

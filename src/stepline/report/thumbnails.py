@@ -103,7 +103,7 @@ def read_thumbnails(study: str, shards: Sequence[str]) -> Thumbnails:
 
 
 def thumbnails(video: Path, times_s: Sequence[float]) -> list[bytes | None]:
-    """Return an upright JPEG, 160 pixels wide, of the last frame at or before each time.
+    """Return an upright JPEG of the last frame at or before each time, 160 pixels wide, in the shape that players show.
 
     times_s: ascending, in seconds. The result is None for times in a gap or after the end, and for all times if the
     video cannot be read.
@@ -153,8 +153,7 @@ class Samples:
 def _jpeg(frame: DecodedFrame) -> bytes:
     import PIL.Image
 
-    width, height = frame.size
     content = io.BytesIO()
-    picture = PIL.Image.fromarray(frame.rgb(WIDTH, max(1, round(WIDTH * height / width))))
+    picture = PIL.Image.fromarray(frame.rgb(WIDTH, max(1, round(WIDTH / frame.aspect))))
     picture.save(content, "JPEG", quality=75)
     return content.getvalue()
