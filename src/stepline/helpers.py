@@ -120,11 +120,10 @@ class Helpers:
         gpu = devices.wanted(config["features"]["device"])
         return cls(made, pipelines, cores, gpu, config["media"]["reader"])
 
-    def forget_lost(self) -> Iterator[str]:
-        """Remove records that list a file which no longer exists (``stepline.pipeline.lost``); yield a line on each."""
+    def forget_lost(self, *, looks: bool) -> Iterator[str]:
+        """Remove records that list a file which no longer exists, see ``pipeline.lost``; yield a line on each."""
         for pipeline in self.pipelines.values():
-            for record, file in forget_lost(pipeline):
-                yield f"{file} is gone: the job of {record} runs again"
+            yield from forget_lost(pipeline, looks=looks)
 
     def note_current(self) -> None:
         """Record which features are configured; ``stepline.open_bank`` returns these."""
