@@ -1,4 +1,5 @@
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -123,6 +124,20 @@ def test_a_folder_that_never_got_its_lock_is_removed() -> None:
     Path(f"{PREFIX}{aside._HOST[0]}-{aside._HOST[1]}-x").mkdir()
     sweep(Path())
     assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize(("umask", "file", "folder"), [(0o002, 0o664, 0o775), (0o077, 0o600, 0o700)])
+def test_the_umask_says_who_may_read_and_write(umask: int, file: int, folder: int) -> None:
+    before = os.umask(umask)
+    try:
+        write_text("a", "a")
+        with atomic_dir("store") as part:
+            assert stat.S_IMODE(part.parent.stat().st_mode) == folder
+            (part / "rows").write_text("rows")
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE(Path(path).stat().st_mode) for path in ("a", "store/rows", "store")]
+    assert modes == [file, file, folder]
 
 
 def test_an_error_without_a_file_names_what_is_written() -> None:

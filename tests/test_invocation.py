@@ -1,7 +1,9 @@
+import getpass
 import json
+import os
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import yaml
@@ -11,7 +13,7 @@ from stepline import cli
 from stepline import config as configuration
 from stepline.config import keep, load, validate
 from stepline.errors import ConfigError
-from stepline.invocation import LAST, Invocation, command, current, last_run
+from stepline.invocation import Invocation, command, current, last_run, name_account
 from tests.conftest import ROOT, snakemake
 
 TARGET = "results/spacewalk/table2.csv"
@@ -115,7 +117,9 @@ def test_a_job_knows_how_the_run_was_started_and_its_command_runs(tmp_path: Path
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "says.py").write_text(SAYS)
     (tmp_path / "Snakefile").write_text(
-        f"include: {str(ROOT / 'Snakefile')!r}\nrule says:\n    output: 'said'\n    shell: 'python says.py'\n"
+        f"include: {str(ROOT / 'Snakefile')!r}\n"
+        "import json\njson.dump(config['demo'], open('demo.json', 'w'))\n"
+        "rule says:\n    output: 'said'\n    shell: 'python says.py'\n"
     )
     own = ("--configfile", "my walks.yaml", "--config", "demo={subset: {videos: [soup]}}", "shard_hours=3")
     done = snakemake("--snakefile", "Snakefile", "--cores", "1", "said", *own, folder=tmp_path)
@@ -125,19 +129,18 @@ def test_a_job_knows_how_the_run_was_started_and_its_command_runs(tmp_path: Path
         "snakemake --cores 8 results/demo/table2.csv --configfile 'my walks.yaml' "
         "--config 'demo={subset: {videos: [soup]}, tables: [table2, table3]}' shard_hours=3"
     )
-    asked = snakemake(*shlex.split(said)[1:], "--dry-run", folder=tmp_path)
+    asked = snakemake("--snakefile", "Snakefile", *shlex.split(said)[1:], "--dry-run", folder=tmp_path)
     assert asked.returncode == 0, asked.stderr
-    demo = [json.loads(path.read_text())["demo"] for path in (tmp_path / ".stepline").glob("config-*.json")]
-    assert sorted(each["tables"] for each in demo) == [["table2"], ["table2", "table3"]]
-    assert [each["subset"]["videos"] for each in demo] == [["soup"], ["soup"]]
-    assert [each["text_encoders"] for each in demo] == [["tfidf"], ["tfidf"]]
+    demo = json.loads((tmp_path / "demo.json").read_text())
+    assert (demo["tables"], demo["subset"]["videos"]) == (["table2", "table3"], ["soup"])
+    assert demo["text_encoders"] == ["tfidf"]
 
 
-def ran(folder: Path, *words: str, content: Any, **overrides: Any) -> None:
+def ran(folder: Path, *, content: Any, **overrides: Any) -> None:
     """Note a run with ``mine.yaml``, which has this content."""
     (folder / "mine.yaml").write_text(yaml.safe_dump(content))
     made = Invocation(configfiles=(str(folder / "mine.yaml"),), overrides=overrides)
-    made.remember(words, made.configfiles, keep(validate(content | overrides)))
+    made.remember(made.configfiles, keep(validate(content | overrides)))
 
 
 @pytest.fixture(autouse=True)
@@ -148,7 +151,7 @@ def _says_it_again() -> None:
 def test_a_verb_reads_the_configuration_of_the_last_run_here_and_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ran(tmp_path, "--cores", "8", content={"shard_hours": 3, "media": {"damaged": "skip"}}, shard_hours="5")
+    ran(tmp_path, content={"shard_hours": 3, "media": {"damaged": "skip"}}, shard_hours="5")
     for _ in range(2):
         assert (load()["shard_hours"], load()["media"]["damaged"]) == (5, "skip")
     assert capsys.readouterr().err == "configuration: mine.yaml --config shard_hours=..., as in the last run here\n"
@@ -177,22 +180,29 @@ def test_what_is_named_goes_before_the_last_run(
 
 def test_a_run_by_config_yaml_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "config.yaml").write_text("shard_hours: 2")
-    Invocation().remember([], [str(tmp_path / "config.yaml")], keep(validate({"shard_hours": 2})))
+    Invocation().remember([str(tmp_path / "config.yaml")], keep(validate({"shard_hours": 2})))
     assert load()["shard_hours"] == 2
     assert capsys.readouterr().err == ""
 
 
 def test_the_part_that_another_workflow_gave_is_kept() -> None:
-    Invocation().remember([], [], keep(validate({"shard_hours": 7})))
+    Invocation().remember([], keep(validate({"shard_hours": 7})))
     assert load()["shard_hours"] == 7
 
 
-@pytest.mark.parametrize("words", [["-n"], ["-np"], ["--dry-run"], ["--dryrun"], ["--lint"]])
-def test_a_run_that_only_looks_is_not_remembered(tmp_path: Path, words: list[str]) -> None:
-    ran(tmp_path, "--cores", "1", *words, content={"shard_hours": 3})
-    assert last_run() is None
-    ran(tmp_path, "--cores", "1", "--notemp", "--nolock", content={"shard_hours": 3})
-    assert LAST.exists()
+def test_an_account_without_a_name_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def unknown(uid: int) -> NoReturn:
+        raise KeyError(uid)
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    name_account()
+    assert getpass.getuser() == str(os.getuid())
+    monkeypatch.setenv("USER", "ada")
+    name_account()
+    assert getpass.getuser() == "ada"
 
 
 def test_a_run_without_the_file_of_the_last_one_says_so(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "mirror"
     folder.mkdir()
     monkeypatch.setenv("STEPLINE_MIRROR", str(folder))
+    monkeypatch.setenv("STEPLINE_RUN", "1")
     return folder
 
 
@@ -113,6 +114,15 @@ def test_a_digest_is_remembered_until_the_file_changes(root: Path, hashed: list[
     shutil.copy(path, root / "copy.mp4")
     cached_sha256(root / "copy.mp4")
     assert hashed[2:] == ["copy.mp4"]
+
+
+def test_only_runs_of_the_workflow_write_digests(
+    root: Path, hashed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = put(root / "video.mp4")
+    monkeypatch.delenv("STEPLINE_RUN")
+    assert cached_sha256(path) == cached_sha256(path)
+    assert (hashed, mirror.DIGESTS.exists()) == (["video.mp4"] * 2, False)
 
 
 def test_a_digest_of_a_file_that_has_just_changed_is_not_remembered(root: Path, hashed: list[str]) -> None:

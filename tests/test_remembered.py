@@ -15,6 +15,7 @@ MEMORY = FOLDER / "some.json"
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that were written just now count as settled."""
     monkeypatch.setattr(module, "SETTLED_S", -1.0)
+    monkeypatch.setenv("STEPLINE_RUN", "1")
 
 
 def read(*files: str) -> tuple[list[str], int]:
@@ -33,6 +34,15 @@ def test_what_did_not_change_is_read_once() -> None:
     Path("a").write_text("1")
     assert read("a", "b") == (["1"], 1)
     assert read("a", "b") == (["1"], 0)
+
+
+def test_only_runs_of_the_workflow_write_it_and_one_that_cannot_reads_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("a").write_text("1")
+    monkeypatch.delenv("STEPLINE_RUN")
+    assert (read("a"), FOLDER.exists()) == ((["1"], 1), False)
+    monkeypatch.setenv("STEPLINE_RUN", "1")
+    FOLDER.parent.write_text("in the way")
+    assert read("a") == read("a") == (["1"], 1)
 
 
 def in_place() -> None:

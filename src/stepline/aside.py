@@ -1,18 +1,19 @@
 """Hidden temporary files and folders next to their targets. The next process removes the leftovers of a killed one.
 
 A writer holds a lock on its file or folder until it ends, for whatever reason. Locks may not work across hosts that
-share the folder, so the leftovers of another host are removed once they have not changed for a day.
+share the folder, so the leftovers of another host are removed once they have not changed for a day. The umask
+determines who may read and write new files and folders.
 """
 
 import fcntl
 import hashlib
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 
 PREFIX = ".writing-"
 LOCK, OLD = ".lock", ".old"
@@ -127,7 +128,7 @@ def _lock_of_left(part: Path) -> int | None:
 
 def _opened(part: Path) -> int:
     """Return a descriptor of the file that the writer of a hidden file or folder locks."""
-    return os.open(part / LOCK, os.O_RDWR | os.O_CREAT) if part.is_dir() else os.open(part, os.O_RDWR)
+    return os.open(part / LOCK, os.O_RDWR | os.O_CREAT, 0o666) if part.is_dir() else os.open(part, os.O_RDWR)
 
 
 def _new(parent: Path, suffix: str | None = None) -> tuple[Path, int]:
@@ -136,12 +137,11 @@ def _new(parent: Path, suffix: str | None = None) -> tuple[Path, int]:
     sweep(parent)
     prefix = "-".join([f"{PREFIX}{_HOST[0]}", _HOST[1], ""])
     while True:
+        part = parent / f"{prefix}{token_hex(8)}{suffix or ''}"
         if suffix is None:
-            part = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            part.mkdir()
         else:
-            made, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=parent)
-            os.close(made)
-            part = Path(name)
+            part.touch(exist_ok=False)
         with suppress(FileNotFoundError):  # another process removed it, as it had no lock yet
             lock = _opened(part)
             with suppress(OSError):  # without locks, other processes do not remove it either

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepline.errors import StoreError
+from stepline.lock import acquire
 
 if TYPE_CHECKING:
-    from filelock import FileLock
+    from filelock import AcquireReturnProxy, FileLock
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 GIVEN = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "NVIDIA_VISIBLE_DEVICES", VISIBLE)
@@ -33,7 +34,7 @@ POLL_S = 1.0
 NODES, DRIVER = Path("/dev"), Path("/proc/driver/nvidia/gpus")
 
 log = logging.getLogger(__name__)
-_held: list["FileLock"] = []
+_held: list["AcquireReturnProxy[FileLock]"] = []
 
 
 def visible() -> list[str]:
@@ -95,7 +96,7 @@ def _lease(names: list[str], jobs: int) -> None:
 
     The kernel releases the lock if the process dies for whatever reason.
     """
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
     folder = _folder()
     job = os.environ.get("SLURM_JOB_ID", "host")  # Slurm numbers the GPUs of each job from 0
@@ -103,10 +104,8 @@ def _lease(names: list[str], jobs: int) -> None:
     while True:
         for place, name in product(range(jobs), names):
             key = re.sub(r"[^A-Za-z0-9.-]", "_", f"{job}.{name}.{place}")
-            lock = FileLock(folder / f"{key}.lock", mode=0o666)
             with suppress(Timeout):
-                lock.acquire(blocking=False)
-                _held.append(lock)
+                _held.append(acquire(folder / f"{key}.lock", timeout=0, mode=0o666))
                 os.environ[VISIBLE] = name
                 return
         if not told:
@@ -117,7 +116,7 @@ def _lease(names: list[str], jobs: int) -> None:
 
 def _give_back(before: str | None) -> None:
     while _held:
-        _held.pop().release()
+        _held.pop().lock.release()
     os.environ.pop(VISIBLE, None)
     if before is not None:
         os.environ[VISIBLE] = before

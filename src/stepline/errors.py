@@ -48,4 +48,7 @@ def denied(error: OSError) -> str:
     if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
         raise error
     file = os.path.abspath(os.fsdecode(error.filename or os.curdir))
-    return f"{file}: {error.strerror}: this account cannot read or write it: run in a folder where it can write"
+    return (
+        f"{file}: {error.strerror}: this account cannot read or write it: run in a folder where it can write; "
+        "`stepline plan` only reads"
+    )

@@ -120,11 +120,10 @@ class Helpers:
         gpu = devices.wanted(config["features"]["device"])
         return cls(made, pipelines, cores, gpu, config["media"]["reader"])
 
-    def forget_lost(self) -> Iterator[str]:
-        """Remove records that list a file which is gone or damaged (``pipeline.lost``); yield a line on each."""
+    def forget_lost(self, *, looks: bool) -> Iterator[str]:
+        """Remove records that list a file which is gone or damaged, see ``pipeline.lost``; yield a line on each."""
         for pipeline in self.pipelines.values():
-            for record, reason in forget_lost(pipeline):
-                yield f"{reason}: the job of {record} runs again"
+            yield from forget_lost(pipeline, looks=looks)
 
     def left_out(self) -> Iterator[str]:
         """Yield a line on each data set whose folder contains other files than its videos."""

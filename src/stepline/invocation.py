@@ -1,8 +1,8 @@
 """How the user started a run, so that printed commands can repeat its options."""
 
+import getpass
 import json
 import os
-import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -13,12 +13,18 @@ import yaml
 
 from stepline.io import read_json, write_json
 
-LOOKS = re.compile("-[A-Za-z]*n[A-Za-z]*|--dry-?run|--lint")
-"""Arguments of Snakemake with which no job runs."""
 LAST = Path(".stepline/last-run.json")
 """The file in the work folder that stores how its last run was started."""
 VARIABLE = "STEPLINE_INVOCATION"
 """The environment variable that passes the invocation to the workflow's jobs."""
+
+
+def name_account() -> None:
+    """Set ``USER`` to the number of an account that has no name, as in a container: Snakemake and torch need a name."""
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):  # OSError since Python 3.13
+        os.environ["USER"] = str(os.getuid())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +43,13 @@ class Invocation:
         """Set it as the invocation of this process and its child processes."""
         os.environ[VARIABLE] = json.dumps(asdict(self))
 
-    def remember(self, words: Iterable[str], files: Iterable[str], config: Path) -> None:
-        """Save it in the work folder as the last run, unless its arguments only show what would run.
+    def remember(self, files: Iterable[str], config: Path) -> None:
+        """Save it in the work folder as the last run.
 
-        words: Snakemake's arguments. files: the absolute paths of the configuration files that it read, none if another
-        workflow passed the configuration. config: the file with the resulting configuration.
+        files: the absolute paths of the configuration files that it read, none if another workflow passed the
+        configuration. config: the file with the resulting configuration.
         """
-        if not any(map(LOOKS.fullmatch, words)):
-            write_json(LAST, {"invocation": asdict(self), "files": list(files), "config": _shown(str(config))})
+        write_json(LAST, {"invocation": asdict(self), "files": list(files), "config": _shown(str(config))})
 
     def forgets(self) -> str:
         """Return a warning if this run has no ``--configfile`` but the last one here had one, otherwise ""."""

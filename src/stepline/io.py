@@ -8,7 +8,7 @@ import os
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,6 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     path = Path(path)
     with file_beside(path) as part:
         yield part
-        part.chmod(0o644)
         _fsync(part)
         part.replace(path)
         _fsync(path.parent)
@@ -59,6 +58,16 @@ def write_bytes(path: Path | str, content: bytes) -> None:
 def write_text(path: Path | str, content: str) -> None:
     """Write ``content`` to ``path`` atomically, as UTF-8."""
     write_bytes(path, content.encode())
+
+
+def write_cache(path: Path, content: str) -> None:
+    """Write a result that can be computed again, if a run of the workflow computed it and the account may write there.
+
+    So commands that only look (`stepline status`) write nothing.
+    """
+    if os.environ.get("STEPLINE_RUN"):
+        with suppress(OSError):
+            write_text(path, content)
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -302,7 +311,6 @@ def atomic_dir(path: Path | str) -> Iterator[Path]:
         part.mkdir()
         old.mkdir()
         yield part
-        part.chmod(0o755)
         for child in sorted(part.rglob("*")):
             _fsync(child)
         _fsync(part)

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from stepline import paths, remembered
 from stepline.aside import PREFIX, is_left, remove_left
@@ -16,6 +16,7 @@ from stepline.backbones.sentence import MODELS
 from stepline.config import Config
 from stepline.errors import MissingError, SteplineError, StoreError
 from stepline.features.specs import noted
+from stepline.lock import acquire
 from stepline.pipeline import Pipeline
 from stepline.plans import configured, pipeline
 
@@ -77,7 +78,7 @@ def remove(leftovers: Sequence[Leftover]) -> None:
     with ExitStack() as held:
         for lock in sorted(_files(Path("features/.locks"), ".lock")):
             try:
-                held.enter_context(FileLock(lock, timeout=0))
+                held.enter_context(acquire(lock, timeout=0))
             except Timeout:
                 shard = lock.name.removesuffix(".lock").removesuffix(".all")
                 raise StoreError(

@@ -4,6 +4,7 @@ https://platform.openai.com/docs/api-reference/chat/create
 """
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ import httpx
 from stepline.download import WorthRetryingError, may_pass, retried, retry_after, unreachable
 from stepline.download.answers import service_client, without_key
 from stepline.errors import DownloadError, MissingError, StoreError
+from stepline.lock import NONE, without_locks
 from stepline.progress import progress
 from stepline.service import KEY, Conversation, Service, api_key, is_openai
 
@@ -31,6 +33,13 @@ LONGEST_WAIT_S = 600.0
 TIMEOUT_S = 600.0
 LOCKED_S = 60.0
 """The longest wait for another job that writes answers, in seconds."""
+ERRORS = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_READONLY: errno.EACCES,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+    sqlite3.SQLITE_PERM: errno.EACCES,
+}
+"""Errors of SQLite that no damage of the store causes, with those of the system."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +77,8 @@ def ask(service: Service, conversations: Iterable[Conversation], store: Path, *,
 @contextmanager
 def _opened(store: Path) -> Iterator[sqlite3.Connection]:
     store.parent.mkdir(parents=True, exist_ok=True)
+    if not store.exists():
+        store.touch()  # SQLite would create it without the permissions of the umask
     database = sqlite3.connect(store, timeout=LOCKED_S, isolation_level=None)
     try:
         database.execute(
@@ -77,11 +88,22 @@ def _opened(store: Path) -> Iterator[sqlite3.Connection]:
         database.execute("CREATE TABLE IF NOT EXISTS digests (key TEXT PRIMARY KEY, sha256 TEXT NOT NULL)")
         yield database
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(store)) from None
+        if found := ERRORS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF):
+            raise OSError(found, os.strerror(found), str(store)) from None
+        _refuse_without_locks(store)
         raise StoreError(f"{store} cannot be used ({error}): remove it to send all requests again") from None
     finally:
         database.close()
+
+
+def _refuse_without_locks(store: Path) -> None:
+    """Raise StoreError if the store's file system has no locks, which SQLite does not say."""
+    with store.open("rb") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in NONE:
+                raise without_locks(store, error) from None
 
 
 class _Asker:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from stepline.errors import ConfigError
-from stepline.io import SETTLED_S, sha256_file, write_text
+from stepline.io import SETTLED_S, sha256_file, write_cache
 
 DIGESTS = Path(".stepline/digests")
 """One small file per digest, so that parallel jobs need no lock."""
@@ -87,7 +87,7 @@ def cached_sha256(path: Path) -> str:
     if not re.fullmatch("[0-9a-f]{64}", known):
         known = sha256_file(path)
         if started_s - found.st_mtime > SETTLED_S:
-            write_text(memory, known)
+            write_cache(memory, known)
     return known
 
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from stepline.aside import sweep
-from stepline.io import SETTLED_S, canonical_json, parse_json, write_text
+from stepline.io import SETTLED_S, canonical_json, parse_json, write_cache
 
 REVISION = 3
 """Raise it with a change of the cached values."""
@@ -20,13 +19,12 @@ def remembered(name: str, files: Iterable[str], read: Callable[[], T]) -> T:
     """Return ``read()``, or its cached result if the files have the same inode, size and times.
 
     name: of the cache file in ``FOLDER``; the result must be JSON. Files may be absent; if all are, nothing is cached.
-    A damaged cache file is replaced.
+    A damaged cache file is replaced. Only runs of the workflow write it (``write_cache``).
     """
     now, changed_ns = seen(files)
     if not changed_ns:
         return read()
     memory = FOLDER / f"{name}.json"
-    sweep(memory.parent)
     known = _kept(memory)
     if known.get("seen") == now and "found" in known:
         found: T = known["found"]
@@ -34,7 +32,7 @@ def remembered(name: str, files: Iterable[str], read: Callable[[], T]) -> T:
     started_ns = time.time_ns()
     made = read()
     if started_ns - changed_ns > SETTLED_S * 1e9:
-        write_text(memory, canonical_json({"seen": now, "found": made}))
+        write_cache(memory, canonical_json({"seen": now, "found": made}))
     return made
 
 
@@ -58,6 +56,6 @@ def seen(files: Iterable[str]) -> tuple[str, int]:
 def _kept(memory: Path) -> dict[str, Any]:
     try:
         known = parse_json(memory.read_bytes())
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}

@@ -4,22 +4,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock
+from stepline.lock import acquire
 
 
 @contextmanager
 def all_videos(lock: Path) -> Iterator[None]:
     """Hold a shard's lock for all videos. A job that holds it for one video releases it before its next video."""
-    with FileLock(_turnstile(lock)), FileLock(lock):
+    with acquire(_turnstile(lock)), acquire(lock):
         yield
 
 
 @contextmanager
 def one_video(lock: Path) -> Iterator[None]:
     """Hold a shard's lock for one video, as soon as no job waits for all videos."""
-    with FileLock(_turnstile(lock)):
+    with acquire(_turnstile(lock)):
         pass
-    with FileLock(lock):
+    with acquire(lock):
         yield
 
 

@@ -97,6 +97,7 @@ def test_code_has_one_sha256_in_all_versions_of_python() -> None:
 
 def test_a_file_that_did_not_change_is_not_parsed_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remembered, "SETTLED_S", -1.0)
+    monkeypatch.setenv("STEPLINE_RUN", "1")
     found = code_sha256(path)
     monkeypatch.setattr("stepline.backbones.beside._parsed", lambda *_: pytest.fail("parsed"))
     assert code_sha256(path) == found

@@ -1,7 +1,9 @@
 """Records whose files are gone or damaged are removed, and no others."""
 
 import os
+import re
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -24,13 +26,16 @@ GIVEN = {"datasets": {"mine": {"videos": "clips", "backbones": ["histogram"]}}}
 
 
 def lost() -> dict[str, str]:
-    return dict(forget_lost(made(**GIVEN)))
+    lines = [*forget_lost(made(**GIVEN), looks=False)]
+    found = [re.fullmatch("(.+): the job of (.+) runs again", line) for line in lines]
+    return {each[2]: each[1] for each in found if each}
 
 
 @pytest.fixture
 def features(monkeypatch: pytest.MonkeyPatch) -> str:
     """The record of features in a folder where all was made: ``a`` has sound, ``b`` none and one shot no picture."""
     monkeypatch.setattr(remembered, "SETTLED_S", -1.0)
+    monkeypatch.setenv("STEPLINE_RUN", "1")
     pipeline = made(**GIVEN)
     spec = pipeline.features.spec_of("histogram")
     store, manifest = paths.features("mine", "000", spec), paths.features_manifest("mine", "000", spec)
@@ -58,6 +63,21 @@ def features(monkeypatch: pytest.MonkeyPatch) -> str:
     write_manifest(manifest, {"a": {**present, "n_rows": 3}, "b": failed}, spec=spec.record())
     assert lost() == {}
     return str(manifest)
+
+
+def test_a_record_that_may_not_be_removed_stops_a_run_but_nobody_who_looks(
+    features: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("datasets/mine/shots/a.csv").unlink()
+
+    def refuse(path: str) -> NoReturn:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    (line,) = forget_lost(made(**GIVEN), looks=True)
+    assert line.startswith(f"datasets/mine/shots/a.csv no longer exists: a run removes {SHOTS} and runs its job again")
+    with pytest.raises(PermissionError):
+        [*forget_lost(made(**GIVEN), looks=False)]
 
 
 @pytest.mark.parametrize(

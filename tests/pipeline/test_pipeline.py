@@ -118,6 +118,7 @@ def test_a_plan_of_which_nothing_changed_opens_no_file_per_video_or_backbone(
     clips: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remembered, "SETTLED_S", -1.0)
+    monkeypatch.setenv("STEPLINE_RUN", "1")
     lines = [f"v{i:02d},{i % SHARDS:03d}\n" for i in range(VIDEOS)]
     write_text(paths.shards("mine"), "".join(["video,shard\n", *lines]))
     for video in "ab":

@@ -67,6 +67,7 @@ class TestImage:
 
     def test_its_user_is_a_number_that_is_not_roots_and_it_runs_any_command(self) -> None:
         assert words("USER") == [["1000"]]
+        assert ["HOME=/tmp"] in words("ENV")  # any other account can write there
         assert not words("ENTRYPOINT")
         assert not words("CMD")
 

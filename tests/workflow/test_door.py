@@ -92,5 +92,5 @@ def test_a_folder_that_may_not_be_written_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2, shlex.join(words)
     (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
     assert line.startswith(f"error: {tmp_path}/")
-    assert line.endswith("this account cannot read or write it: run in a folder where it can write")
+    assert line.endswith("run in a folder where it can write; `stepline plan` only reads")
     assert "Traceback" not in done.stdout + done.stderr

@@ -1,10 +1,13 @@
 # The configuration, the plans, and the shell prefix of every job.
+import atexit
 import gc
 import os
 import re
 import shlex
 import time
+from glob import glob
 
+from snakemake.persistence import PersistenceBase
 from snakemake.settings.types import DeploymentMethod, SharedFSUsage
 from snakemake.utils import min_version
 
@@ -16,13 +19,14 @@ from stepline.datasets.release import REBUILT
 from stepline.errors import ConfigError, SteplineError, denied
 from stepline.forkserver.listener import listen
 from stepline.helpers import Helpers, importable
-from stepline.invocation import Invocation
+from stepline.invocation import Invocation, name_account
 from stepline.mirror import mirror_root
 from stepline.pipeline import media_params, shots_params
 from stepline.plans import benchmarks, configured
 from stepline.service import KEY
 
 min_version("9.27")
+name_account()
 
 deployed = workflow.deployment_settings.deployment_method
 use_conda = DeploymentMethod.CONDA in deployed
@@ -45,6 +49,8 @@ resource_scopes:
 
 # On a cluster, `--jobs` or the profile sets the number of submitted jobs. The executor is not known yet.
 CLUSTER = workflow.resource_settings.nodes is not None
+# Without jobs, nothing but caches is written: the work folder may be read-only.
+looks = workflow.output_settings.dryrun or any(word.startswith("--lint") for word in sys.argv)
 if workflow.is_main_process and not CLUSTER and DeploymentMethod.APPTAINER not in deployed:
     listen()
 
@@ -87,21 +93,34 @@ try:
     PLANS, PIPELINES = helpers.plans, helpers.pipelines
     if workflow.is_main_process:
         stale = (line for each in PLANS.values() for line in each.stale())
-        for line in [*filter(None, [invocation.forgets()]), *helpers.forget_lost(), *slurm.warnings(), *stale]:
+        for line in [
+            *filter(None, [invocation.forgets()]),
+            *helpers.forget_lost(looks=looks),
+            *slurm.warnings(),
+            *stale,
+        ]:
             print(f"warning: {line}", file=sys.stderr)
         for line in helpers.left_out():
             print(line, file=sys.stderr)
-        helpers.note_current()
     helpers.check_records()
     for name, table in targets:
         if name in PLANS and table in KNOWN[name].all_tables():
             PLANS[name].check_table(table)
-    kept, modules = stepline_config.keep(config), [importable()]
-    if workflow.is_main_process:
+    if looks and not os.access(".snakemake", os.W_OK):
+        os.makedirs(".snakemake/locks", exist_ok=True)
+        for record in glob(".snakemake/metadata/*")[:1]:
+            open(record).close()
+        PersistenceBase.save_iocache = lambda self: None  # it is for a later run by this account
+    if not looks:
+        kept, modules = stepline_config.keep(config), [importable()]
+    if workflow.is_main_process and not looks:
+        helpers.note_current()
         here = os.path.dirname(os.path.dirname(str(workflow.current_basedir)))
         alone = os.path.realpath(str(workflow.basedir)) == os.path.realpath(here)
         read = map(os.path.abspath, workflow.configfiles if alone else [])
-        invocation.remember(sys.argv[1:], read, kept)
+        invocation.remember(read, kept)
+        # Dry runs need this folder too, but Snakemake removes it at the end of a run.
+        atexit.register(os.makedirs, os.path.abspath(".snakemake/locks"), exist_ok=True)
 except SteplineError as error:
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
@@ -113,15 +132,16 @@ gc.enable()
 
 
 # Jobs use the validated configuration, the package and, outside conda, the Python that runs Snakemake.
-modules += [] if use_conda else filter(None, [os.environ.get("PYTHONPATH")])
-environment = {"STEPLINE_CONFIG": str(kept), "PYTHONPATH": os.pathsep.join(modules)}
-environment |= {} if CLUSTER or not workflow.is_main_process else {"STEPLINE_ONE_HOST": "1"}
-prefix = "".join(f"export {name}={shlex.quote(value)}; " for name, value in environment.items())
-if not use_conda:
-    prefix += f"export PATH={shlex.quote(os.path.dirname(sys.executable))}:$PATH; "
-# A workflow that uses this one as a module keeps its own shell prefix for its own rules.
-prefix = shell._get_process_prefix() + prefix
-shell.prefix(prefix.replace("{", "{{").replace("}", "}}"))
+if not looks:
+    modules += [] if use_conda else filter(None, [os.environ.get("PYTHONPATH")])
+    environment = {"STEPLINE_CONFIG": str(kept), "PYTHONPATH": os.pathsep.join(modules)}
+    environment |= {} if CLUSTER or not workflow.is_main_process else {"STEPLINE_ONE_HOST": "1"}
+    prefix = "".join(f"export {name}={shlex.quote(value)}; " for name, value in environment.items())
+    if not use_conda:
+        prefix += f"export PATH={shlex.quote(os.path.dirname(sys.executable))}:$PATH; "
+    # A workflow that uses this one as a module keeps its own shell prefix for its own rules.
+    prefix = shell._get_process_prefix() + prefix
+    shell.prefix(prefix.replace("{", "{{").replace("}", "}}"))
 
 
 ENGINE = config["asr"]["engine"]

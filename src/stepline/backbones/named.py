@@ -10,6 +10,7 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from stepline.backbones.presets.clip import NAMED
 from stepline.backbones.weights import File, Weights, how_to_get, locate
 from stepline.errors import ConfigError, MissingError
-from stepline.io import read_json, write_json
+from stepline.io import canonical_json, parse_json, read_json, write_cache, write_text
 from stepline.mirror import cached_sha256
 from stepline.spec import ClipSpec, TextSpec, digest
 
@@ -131,9 +132,15 @@ def _kept(kind: str, name: str, digests: Iterable[str], make: Callable[[Any, str
         raise MissingError(f"backbone {name} needs the package {distribution}: install stepline[vision]")
     key = digest([REVISION, name, version(distribution), *digests])
     path = CACHE / f"{slug(name)}-{kind}-{key}.json"
-    if not path.is_file():
-        write_json(path, make(_module(prefix), model))
-    return read_json(path)
+    if path.is_file():
+        return read_json(path)
+    content = canonical_json(make(_module(prefix), model))
+    if kind == "weights":  # from the network, to which the next command may have no access
+        with suppress(OSError):
+            write_text(path, content)
+    else:
+        write_cache(path, content)
+    return parse_json(content)
 
 
 def _module(prefix: str) -> Any:

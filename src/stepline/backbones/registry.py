@@ -97,7 +97,7 @@ def _families() -> list[Any]:
 def own_file(name: str, config: "Config") -> Path | None:
     """Return the Python file of a user's own network, or None for any other network."""
     own = config["backbones"].get(name)
-    return Path(own["path"]).expanduser() if own else None
+    return Path(os.path.expanduser(own["path"])) if own else None
 
 
 def text_tower(name: str, config: "Config") -> TextSpec | None:

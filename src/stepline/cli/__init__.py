@@ -13,7 +13,7 @@ from pathlib import Path
 from stepline.cli.failure import fail, failed, let_output_go
 from stepline.cli.parser import make_parser
 from stepline.errors import SteplineError
-from stepline.invocation import Invocation
+from stepline.invocation import Invocation, name_account
 from stepline.mirror import mirror_root
 from stepline.progress import recorded
 from stepline.stopping import Stopped, kill_children, stopped_by_sigterm
@@ -56,6 +56,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _prepare(parsed: argparse.Namespace) -> None:
+    name_account()
     if parsed.verb not in ("demo", "doctor"):
         mirror_root()
     if parsed.configfile:

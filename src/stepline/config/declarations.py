@@ -1,5 +1,6 @@
 """Benchmark declarations: each benchmark is a folder with ``tables.yaml`` and optionally ``options.yaml``."""
 
+import os
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -51,7 +52,7 @@ def folders(config: Mapping[str, Any]) -> dict[str, Path]:
 
     Raises ConfigError if a folder contains no benchmark, or if its name is that of a packaged benchmark.
     """
-    own = {name: Path(folder).expanduser().absolute() for name, folder in config.get("benchmarks", {}).items()}
+    own = {name: Path(os.path.expanduser(folder)).absolute() for name, folder in config.get("benchmarks", {}).items()}
     if both := sorted(own.keys() & _packaged()):
         raise ConfigError(f"config: benchmarks: {both[0]!r} is taken; choose another name")
     for name, folder in own.items():

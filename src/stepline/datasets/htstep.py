@@ -17,7 +17,7 @@ from stepline.datasets.htstep_files import SPLITS, TAXONOMY, VIDEOS, Match, Segm
 from stepline.datasets.release import Released, ReleaseFile
 from stepline.datasets.schema import Split, Video
 from stepline.errors import ReleaseError
-from stepline.io import read_json, write_json
+from stepline.io import canonical_json, read_json, write_cache
 from stepline.mirror import Wanted, cached_sha256, find
 
 __all__ = [
@@ -223,11 +223,12 @@ def _split_videos(file: Held) -> dict[str, tuple[str, ...]]:
 @cache
 def _summary(file: Held) -> tuple[frozenset[str], bool]:
     kept = SUMMARIES / f"{file[1]}.json"
-    if not kept.is_file():
-        labelled, made = htstep_files.summary(file[0])
-        write_json(kept, {"labelled": sorted(labelled), "made": made})
-    found = read_json(kept)
-    return frozenset(found["labelled"]), found["made"]
+    if kept.is_file():
+        found = read_json(kept)
+        return frozenset(found["labelled"]), found["made"]
+    labelled, made = htstep_files.summary(file[0])
+    write_cache(kept, canonical_json({"labelled": sorted(labelled), "made": made}))
+    return labelled, made
 
 
 @cache

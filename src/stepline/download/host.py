@@ -7,9 +7,8 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from filelock import FileLock
-
 from stepline.io import read_json, write_json
+from stepline.lock import acquire
 
 PROBE_S = 10.0
 RUN = f"{os.getpid()}-{time.time_ns()}"
@@ -39,7 +38,7 @@ def unreachable(url: str) -> str:
         return f"{shown(url)} has no valid host and port"
     memory = _memory(host)
     memory.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(".stepline/probes.lock"):
+    with acquire(".stepline/probes.lock"):
         if not memory.exists():
             why = _probe(f"{urlsplit(url).scheme}://{host}/")
             write_json(memory, {"reason": why and f"{host} is unreachable ({why})"})

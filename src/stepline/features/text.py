@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 
 from stepline import paths
@@ -22,6 +21,7 @@ from stepline.errors import StoreError
 from stepline.features.store import check_spec, damage_is_one_line, read_index
 from stepline.features.zarr_file import read_array
 from stepline.io import atomic_dir, read_arrays, read_json, write_arrays, write_json, write_table
+from stepline.lock import acquire
 from stepline.progress import progress
 from stepline.spec import Spec
 
@@ -97,7 +97,7 @@ def encode_texts(texts: Iterable[str], encoder: TextEncoder, folder: Path, *, wh
     in the order of their keys, so that the bytes do not depend on the history.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
+    with acquire(f"{folder}.lock"):
         sweep(folder.parent)
         token_key: dict[str, str] = {}
         vectors: dict[str, NDArray[np.float32]] = {}
@@ -142,7 +142,7 @@ def _compact(folder: Path, spec: Spec, token_key: dict[str, str], vectors: dict[
     keys = sorted(set(token_key.values()))
     row = {key: number for number, key in enumerate(keys)}
     texts = sorted(token_key)
-    with FileLock(_swap_lock(folder)), atomic_dir(folder) as part:
+    with acquire(_swap_lock(folder)), atomic_dir(folder) as part:
         matrix = np.stack([vectors[key] for key in keys])
         chunks = min(1024, len(keys)), matrix.shape[1]
         zarr.create_array(

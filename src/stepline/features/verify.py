@@ -4,13 +4,12 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from filelock import FileLock
-
 from stepline import paths
 from stepline.errors import StoreError
 from stepline.features import objects, store
 from stepline.features.store import Part
 from stepline.io import read_json, write_json
+from stepline.lock import acquire
 from stepline.paths import Location, located
 
 
@@ -38,7 +37,7 @@ def verify(spec_folder: Path, store_at: str | None = None) -> Iterator[Checked]:
         if checked.damaged != []:
             lock = spec_folder.parents[1] / paths.features_lock(folder.parent.name, folder.name).relative_to("features")
             lock.parent.mkdir(exist_ok=True)
-            with FileLock(lock):
+            with acquire(lock):
                 store.send(location)
                 checked = _check(location)
                 if checked.damaged != []:

@@ -28,14 +28,20 @@ class Listed(NamedTuple):
     damaged: Callable[[Made], Iterator[str]] = lambda _: iter(())
 
 
-def forget_lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    """Remove each record that ``lost`` yields, so that its job runs again; yield the same pairs.
+def forget_lost(pipeline: Pipeline, *, looks: bool) -> Iterator[str]:
+    """Remove each record that ``lost`` yields, so that its job runs again; yield a line on each.
 
-    The job keeps the existing files.
+    The job keeps the existing files. looks: whether no job runs; then a record that this account may not remove stays.
     """
     for record, reason in lost(pipeline):
-        os.unlink(record)
-        yield record, reason
+        try:
+            os.unlink(record)
+        except OSError:
+            if not looks:
+                raise
+            yield f"{reason}: a run removes {record} and runs its job again, which is not listed here"
+        else:
+            yield f"{reason}: the job of {record} runs again"
 
 
 def lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """The HiREST benchmark under one configuration."""
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -108,7 +109,7 @@ class Hirest(Benchmark[Entry]):
         for name, folder in self.options["files"].items():
             if name not in known:
                 raise ConfigError(f"config: hirest.files: {name!r} is not allowed; choose from {', '.join(known)}")
-            if not Path(folder).expanduser().is_dir():
+            if not Path(os.path.expanduser(folder)).is_dir():
                 raise ConfigError(f"config: hirest.files.{name}: {folder!r} is not a folder; give one with predictions")
 
         own = {key: self.options["joint"][key] for key in SIZES}
@@ -154,7 +155,7 @@ class Hirest(Benchmark[Entry]):
     def files(self, entry: Entry) -> list[Path]:
         """Return the existing prediction files of the user that an entry reads."""
         folder = self.options["files"].get(entry.id)
-        listed = [Path(folder).expanduser() / name for name in FILES[entry.kind_name]] if folder else []
+        listed = [Path(os.path.expanduser(folder)) / name for name in FILES[entry.kind_name]] if folder else []
         return [path for path in listed if path.exists()]
 
     def decides(self, job: Job) -> Mapping[str, Any]:

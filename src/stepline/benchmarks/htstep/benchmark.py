@@ -1,5 +1,6 @@
 """The HT-Step benchmark under one configuration."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -239,7 +240,7 @@ class Htstep(Benchmark[Entry]):
     def files(self, entry: Entry) -> list[Path]:
         """Return the existing prediction files of the user that an entry reads."""
         folder = self.options["files"].get(entry.id)
-        listed = [Path(folder).expanduser() / f"{split}.csv" for split in entry.splits] if folder else []
+        listed = [Path(os.path.expanduser(folder)) / f"{split}.csv" for split in entry.splits] if folder else []
         return [path for path in listed if path.exists()]
 
     def decides(self, job: Job) -> Mapping[str, Any]:

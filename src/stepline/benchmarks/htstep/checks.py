@@ -1,5 +1,6 @@
 """Checks of HT-Step's configuration."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ def check(benchmark: "Htstep") -> None:
     for name, folder in benchmark.options["files"].items():
         if name not in known:
             raise ConfigError(f"config: htstep.files: {name!r} is not allowed; choose from {', '.join(known)}")
-        if not Path(folder).expanduser().is_dir():
+        if not Path(os.path.expanduser(folder)).is_dir():
             raise ConfigError(f"config: htstep.files.{name}: {folder!r} is not a folder; give one with predictions")
     _options(benchmark.options)
     texts.check(benchmark)
