@@ -13,10 +13,10 @@ NAMED = 5
 
 
 def made(jobs: Iterable[Job]) -> Iterator[str]:
-    """Yield a line for each folder with the pages, tables and figures that jobs have written."""
+    """Yield a line for each folder with the existing pages, tables and figures of jobs."""
     files = defaultdict(list)
     for path in (Path(output) for job in jobs for output in job.outputs):
-        if path.parts[0] == "results" and len(path.parts) == 3 and path.suffix:
+        if path.parts[0] == "results" and len(path.parts) == 3 and path.suffix and path.exists():
             files[path.parent].append(path.name)
     for folder, names in files.items():
         names.sort(key=lambda name: (not name.endswith(".html"), name))

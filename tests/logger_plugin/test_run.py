@@ -133,6 +133,28 @@ def test_a_job_that_succeeds_at_another_attempt_did_not_fail(run: Run) -> None:
     assert "1 of 3 jobs done in 0:00:00" in said(run)
 
 
+def test_what_is_named_at_the_end_exists(run: Run) -> None:
+    write_text("results/mine/videos.csv", "")
+    run.start(job(1, output=["results/mine/videos.csv", "results/mine/videos.md"]))
+    run.start(job(2, output=["results/mine/report.html"]))
+    run.finish(1)
+    run.fail(2)
+    run.end()
+    assert said(run)[said(run).index("made:") :][1] == "  results/mine/videos.csv"
+    assert not [line for line in said(run) if "videos.md" in line or "report.html" in line]
+
+
+def test_touch_is_no_computation_and_names_no_results() -> None:
+    write_text("results/mine/videos.csv", "")
+    run = Run(io.StringIO(), dry=False, touch=True)
+    run.plan({"media": 2})
+    for number, output in ((1, "results/mine/videos.csv"), (2, "results/mine/report.html")):
+        run.start(job(number, output=[output]))
+        run.finish(number)
+    run.end()
+    assert said(run) == ["nothing was computed; 1 of 2 jobs have files, now up to date"]
+
+
 def test_a_dry_run_counts_jobs_by_stage_and_reason() -> None:
     run = Run(io.StringIO(), dry=True)
     run.start(job(1, reason="Missing output files: a"))
@@ -195,7 +217,7 @@ def test_who_asks_for_snakemakes_output_gets_it(option: dict[str, Any]) -> None:
     default = logging.StreamHandler()
     default.name = "DefaultStreamHandler"
     logger.addHandler(default)
-    attach(SimpleNamespace(settings=handler(**option).common_settings, logger=logger))
+    attach(SimpleNamespace(logger_manager=SimpleNamespace(settings=handler(**option).common_settings, logger=logger)))
     assert [type(each) for each in logger.handlers] == [logging.StreamHandler if option else LogHandler]
 
 
