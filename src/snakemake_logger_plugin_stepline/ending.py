@@ -72,6 +72,8 @@ def _trouble(stage: str, record: dict[str, object]) -> str:
     status, reason = record["status"], record.get("reason")
     if status == "failed" or (not stage and status != "present"):
         return f"{status}: {f'{stage}: ' if stage else ''}{reason}"
+    if "unheard" in record:
+        return f"partial: {reason}"
     return f"partial: {len(gaps)} gaps" if isinstance(gaps := record.get("gaps"), list) and gaps else ""
 
 

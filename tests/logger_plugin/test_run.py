@@ -91,6 +91,17 @@ def test_the_end_counts_all_videos_that_failed_or_are_partial_and_names_five(run
     ]
 
 
+def test_seconds_without_a_transcript_are_named_at_the_end(run: Run) -> None:
+    reason = "no transcript of 12.0 to 100.0 s: the service's answer ends before"
+    record = {"status": "present", "reason": reason, "n_sentences": 1, "unheard": [[12.0, 100.0]]}
+    path = "datasets/mine/transcripts/deepgram/manifests/001.json"
+    write_manifest(path, {"a001": record})
+    run.start(job(1, output=[path]))
+    run.finish(1)
+    run.end()
+    assert f"  a001: partial: {reason}" in said(run)
+
+
 def test_more_than_five_are_counted_and_the_place_of_all_is_named(run: Run) -> None:
     run.start(job(2))
     run.end()
