@@ -201,7 +201,7 @@ def test_what_cannot_be_encoded_is_one_line(real_data: Path) -> None:
 
 def test_without_a_configuration_the_line_says_where_to_run() -> None:
     line = refused("table", "spacewalk")
-    assert line == "config.yaml: no such file; run in its folder, or name another: `stepline --configfile FILE ...`"
+    assert line == "config.yaml: no such file; run in its folder, or name another with --configfile"
 
 
 def test_a_file_where_a_folder_must_be_is_one_line(real_data: Path) -> None:

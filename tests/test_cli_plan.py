@@ -106,7 +106,7 @@ def test_a_target_that_nothing_makes_is_one_line(capsys: pytest.CaptureFixture[s
     config()
     code, _, err = run(capsys, "status", "results/mine/nothing.html")
     assert code == 2
-    assert err.startswith("error: no job writes 'results/mine/nothing.html'")
+    assert err.startswith("error: no job writes results/mine/nothing.html: did you mean ")
     assert err.count("\n") == 1
 
 

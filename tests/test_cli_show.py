@@ -1,5 +1,8 @@
 """`stepline show`: the timeline of a video, or one line that says why there is none."""
 
+import html
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -59,6 +62,39 @@ def test_what_cannot_be_shown_is_one_line(folder: None, capsys: pytest.CaptureFi
     assert said(capsys, "mine", "a", code=2) == "error: a of mine is gone: private"
     paths.availability("mine", "000").unlink()
     assert said(capsys, "mine", "a", code=2) == "error: a of mine is not looked for yet: run `snakemake`"
+
+
+@pytest.mark.parametrize("video", ["-abcDEF1234", "--bcDEF1234", "-hbcDEF1234"])
+def test_an_id_that_begins_with_a_dash_is_shown_and_searched_and_printed_commands_run(
+    video: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made_up(duration_s=4, shots=2, sentences=[], video=video, codec="mpeg2video")
+    Path("config.yaml").write_text(CONFIG)
+    page = Path(said(capsys, "mine", video))
+    again = re.findall("<code>stepline (show .*?)</code>", page.read_text())
+    page.unlink()
+    assert cli.main(shlex.split(html.unescape(*again))) == 0
+    assert page.exists()
+    capsys.readouterr()
+    for words in (["--like", f"{video}@0:01"], ["--like", f"{video}@1", "--video", video]):
+        assert cli.main(["search", "mine", "--window", "1", *words]) == 0
+        assert re.search(f"^ *1 +{video} ", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("words", [["--", "--abcdefghij"], ["--abcdefghij"]])
+def test_an_id_in_the_form_of_an_option_goes_after_two_dashes(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    made_up(duration_s=4, shots=2, sentences=[], video="--abcdefghij")
+    Path("config.yaml").write_text(CONFIG)
+    if len(words) == 2:
+        assert said(capsys, "mine", *words) == "results/mine/videos/--abcdefghij.html"
+        return
+    with pytest.raises(SystemExit) as end:
+        cli.main(["show", "mine", *words])
+    assert end.value.code == 2
+    line = "error: `stepline show` has no option --abcdefghij: write a name after `--`, or as `--OPTION=NAME`\n"
+    assert capsys.readouterr().err == line
 
 
 def test_predictions_are_shown_also_where_the_video_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

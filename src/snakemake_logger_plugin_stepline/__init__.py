@@ -8,13 +8,15 @@ lazily.
 import logging
 import sys
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from snakemake_logger_plugin_stepline.errors import in_one_line, of_configfile
+
 if TYPE_CHECKING:
-    from snakemake.logging import LoggerManager  # type: ignore[import-untyped]
+    from snakemake.workflow import Workflow  # type: ignore[import-untyped]
 
     from snakemake_logger_plugin_stepline.run import Run
 
@@ -25,6 +27,7 @@ UNSAID = (
     "Elapsed time:",
     "Exiting because a job execution failed",
     "Group jobs: inactive",
+    "Output files not touched",
     "Reasons:",
     "Rules with provenance triggered jobs",
     "Select jobs to execute",
@@ -40,6 +43,10 @@ REPEATED = "RuleException", "WorkflowError"
 """Exceptions that, after a job has failed, only repeat the names of the failed jobs."""
 
 
+# Snakemake reads the files of --configfile after it has imported its plugins, and before any Snakefile.
+logging.getLogger("snakemake.logging").addFilter(of_configfile)
+
+
 class LogHandler(LogHandlerBase):
     """Writes to standard error, or to standard output in a dry run."""
 
@@ -48,13 +55,15 @@ class LogHandler(LogHandlerBase):
     has_filter = True
     has_formatter = True
     needs_rulegraph = False
+    workflow: "Workflow | None" = None
     _closed = False
 
     @cached_property
     def _run(self) -> "Run":
         from snakemake_logger_plugin_stepline.run import Run
 
-        return Run(sys.stdout if self.common_settings.stdout else sys.stderr, dry=self.common_settings.dryrun)
+        stream = sys.stdout if self.common_settings.stdout else sys.stderr
+        return Run(stream, dry=self.common_settings.dryrun, touch=self.workflow is not None and self.workflow.touch)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Handle one of Snakemake's messages."""
@@ -82,7 +91,7 @@ class LogHandler(LogHandlerBase):
     def _error(self, exception: str, text: str) -> None:
         of_job = exception == "RuleException" and "CalledProcessError" in text  # the job's own event follows
         if not (of_job or self._run.interrupted or (exception in REPEATED and self._run.failed)):
-            self._say(text)
+            self._say(in_one_line(sys.exc_info()[1], self.workflow) or text)
 
     def _say(self, text: str) -> None:
         if "_run" in self.__dict__:
@@ -98,14 +107,16 @@ class LogHandler(LogHandlerBase):
         super().close()
 
 
-def attach(manager: "LoggerManager") -> None:
+def attach(workflow: "Workflow") -> None:
     """Make a run print lines of stages, unless it has another logger or an option for Snakemake's own output.
 
     These options are ``--printshellcmds``, ``--verbose``, ``--debug-dag``, ``--show-failed-logs`` and ``--quiet``.
     """
-    asked: Any = manager.settings
+    manager = workflow.logger_manager
+    asked = manager.settings
     own = (asked.printshellcmds, asked.verbose, asked.debug_dag, asked.show_failed_logs, asked.quiet)
     for handler in [*manager.logger.handlers]:
         if handler.name == "DefaultStreamHandler" and not any(own):
             manager.logger.removeHandler(handler)
-            manager.logger.addHandler(LogHandler(asked, None))
+            manager.logger.addHandler(ours := LogHandler(asked, None))
+            ours.workflow = workflow

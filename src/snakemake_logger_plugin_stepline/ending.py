@@ -13,10 +13,10 @@ NAMED = 5
 
 
 def made(jobs: Iterable[Job]) -> Iterator[str]:
-    """Yield a line for each folder with the pages, tables and figures that jobs have written."""
+    """Yield a line for each folder with the existing pages, tables and figures of jobs."""
     files = defaultdict(list)
     for path in (Path(output) for job in jobs for output in job.outputs):
-        if path.parts[0] == "results" and len(path.parts) == 3 and path.suffix:
+        if path.parts[0] == "results" and len(path.parts) == 3 and path.suffix and path.exists():
             files[path.parent].append(path.name)
     for folder, names in files.items():
         names.sort(key=lambda name: (not name.endswith(".html"), name))
@@ -72,6 +72,8 @@ def _trouble(stage: str, record: dict[str, object]) -> str:
     status, reason = record["status"], record.get("reason")
     if status == "failed" or (not stage and status != "present"):
         return f"{status}: {f'{stage}: ' if stage else ''}{reason}"
+    if "unheard" in record:
+        return f"partial: {reason}"
     return f"partial: {len(gaps)} gaps" if isinstance(gaps := record.get("gaps"), list) and gaps else ""
 
 

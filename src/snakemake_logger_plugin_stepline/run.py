@@ -1,6 +1,7 @@
 """One run: its stages, their lines on the screen, and its end."""
 
 import asyncio
+import os
 import signal
 import threading
 import time
@@ -25,15 +26,16 @@ class Run:
     interrupted: whether the user has interrupted it. log: the path of Snakemake's log file.
     """
 
-    def __init__(self, stream: TextIO, *, dry: bool) -> None:
-        """Print nothing yet."""
-        self.screen, self.dry = Screen(stream), dry
+    def __init__(self, stream: TextIO, *, dry: bool, touch: bool = False) -> None:
+        """Print nothing yet. touch: whether the run only renews the times of existing files (``--touch``)."""
+        self.screen, self.dry, self._touch = Screen(stream), dry, touch
         self.interrupted = False
         self.log = ""
         self._stages: dict[str, Stage] = {}
         self._totals: Counter[str] = Counter()
         self._jobs: dict[int, Job] = {}
         self._made: list[Job] = []
+        self._touched: list[Job] = []
         self._failed: dict[int, Job] = {}
         self._reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._began = time.monotonic()
@@ -63,6 +65,9 @@ class Run:
             return
         if self.dry:
             self._reasons[name][in_words(rule, said["reason"])] += 1
+            return
+        if self._touch:
+            self._touched.append(Job.of(said))
             return
         if not self._stages and self.screen.live:
             self.screen.catch()
@@ -127,6 +132,9 @@ class Run:
         with self._lock:
             self._over.set()
         self.screen.close()
+        if self._touched:
+            there = sum(any(map(os.path.exists, job.outputs)) for job in self._touched)
+            self.screen.say(f"nothing was computed; {there} of {jobs(len(self._touched))} have files, now up to date")
         for line in self._planned() if self.dry else self._ending():
             self.screen.say(line)
 

@@ -3,8 +3,10 @@
 import json
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
+from stepline.media.audio import RATE
 from tests.server import Reply, Request
 
 KEY = "0123456789abcdef-loopback-key"
@@ -13,12 +15,14 @@ Said = Iterable[tuple[str, float, float]]
 
 
 def keyed(reply: Callable[[Request], Reply]) -> Callable[[Request], Reply]:
-    """Refuse requests with another key."""
+    """Refuse requests with another key, and state the length of the audio where an answer states none."""
 
     def answer(request: Request) -> Reply:
         given = reply(request)
         if request.headers["Authorization"] == f"Token {KEY}":
-            return given
+            stated = f'"duration": {len(pcm(request)) / 2 / RATE}'.encode()
+            told = isinstance(given.body, bytes)
+            return replace(given, body=given.body.replace(b'"duration": null', stated)) if told else given
         return Reply(401, b'{"err_code":"INVALID_AUTH","err_msg":"Invalid credentials.","request_id":"1"}')
 
     return answer
@@ -29,12 +33,12 @@ def pcm(request: Request) -> bytes:
     return request.body[44:]
 
 
-def listened(said: Said) -> Reply:
-    """Return the answer where ``said`` (text, start and end in seconds) is heard."""
-    return Reply(body=json.dumps(response(said)).encode())
+def listened(said: Said, duration_s: float | None = None) -> Reply:
+    """Return the answer where ``said`` (text, start and end in s) is heard. duration_s: stated; None: the whole."""
+    return Reply(body=json.dumps(response(said, duration_s)).encode())
 
 
-def response(said: Said) -> dict[str, Any]:
+def response(said: Said, duration_s: float | None = None) -> dict[str, Any]:
     """Return the same as JSON."""
     utterances = []
     for number, (text, start_s, end_s) in enumerate(said):
@@ -63,7 +67,7 @@ def response(said: Said) -> dict[str, Any]:
             "request_id": "00000000-0000-4000-8000-000000000000",
             "sha256": "0" * 64,
             "created": "2026-01-01T00:00:00.000Z",
-            "duration": 3.0,
+            "duration": duration_s,
             "channels": 1,
             "models": ["1"],
             "model_info": {"1": {"name": "general-nova-3", "version": "1", "arch": "nova-3"}},

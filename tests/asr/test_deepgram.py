@@ -222,6 +222,43 @@ def test_a_passing_failure_is_asked_again(reply: Reply, tmp_path: Path, scripted
     assert pcm(first) == pcm(second) != b""
 
 
+def test_an_answer_for_a_part_of_the_audio_is_asked_again(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=30)
+    server = scripted([listened(SECOND, duration_s=12), listened(FIRST)])
+    assert run(tmp_path, server.url)["a"] == {"status": "present", "reason": "", "n_sentences": 2}
+    assert said(tmp_path / "transcripts/a.parquet") == FIRST
+    first, second = server.requests
+    assert pcm(first) == pcm(second)
+
+
+def test_seconds_that_no_answer_covers_are_named_and_paid_twice_at_most(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=603)
+    server = scripted([listened(FIRST), listened(SECOND, duration_s=12), listened(SECOND, duration_s=11)])
+    record = run(tmp_path, server.url, concurrency=1)["a"]
+    start_s = len(pcm(server.requests[0])) / 2 / RATE + 12
+    why = f"no transcript of {start_s:.1f} to 603.0 s: the service's answer ends before"
+    assert record == {"status": "present", "reason": why, "n_sentences": 3, "unheard": [[start_s, 603.0]]}
+    assert len(read(tmp_path / "transcripts/a.parquet")) == 3
+    (tmp_path / "asr.json").unlink()
+    assert run(tmp_path, server.url)["a"] == record
+    (tmp_path / "transcripts/a.parquet").unlink()
+    assert run(tmp_path, server.url)["a"] == record
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [listened(FIRST, duration_s=5), listened(FIRST[:1], duration_s=5.1), listened([], duration_s=float("nan"))],
+)
+def test_an_answer_that_covers_the_audio_or_states_no_length_is_not_asked_again(
+    answer: Reply, tmp_path: Path, scripted: Script
+) -> None:
+    audio(tmp_path, a=6)
+    server = scripted([answer])
+    assert "unheard" not in run(tmp_path, server.url)["a"]
+    assert len(server.requests) == 1
+
+
 def test_a_wait_of_hours_is_left_to_another_run(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)
     server = scripted([Reply(429, headers={"Retry-After": "3600"})])

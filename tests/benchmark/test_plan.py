@@ -204,9 +204,17 @@ class TestJobs:
     @pytest.mark.parametrize(
         ("place", "error", "line"),
         [
-            (("first", "nobody", "all"), ConfigError, "tiny has no entry 'nobody' on 'first' at 'all'"),
-            (("first", "three", "60s"), ConfigError, "tiny has no entry 'three' on 'first' at '60s'"),
-            (("second", "drawn", "all"), ConfigError, "tiny has no entry 'drawn' on 'second' at 'all'"),
+            (("first", "nobody", "all"), ConfigError, "tiny has no entry 'nobody' on 'first' at 'all': .+"),
+            (
+                ("first", "three", "60s"),
+                ConfigError,
+                "tiny has no entry 'three' on 'first' at '60s': choose from three on first at all, .+",
+            ),
+            (
+                ("second", "drawn", "all"),
+                ConfigError,
+                "tiny has no entry 'drawn' on 'second' at 'all': choose from drawn on first at all, .+",
+            ),
             (("first", "fitted", "all"), MissingError, "entry 'fitted' on 'first' needs features:net/first"),
             (("first", "people", "all"), ConfigError, "entry 'people' has no job: nothing of it is predicted"),
         ],

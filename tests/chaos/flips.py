@@ -121,7 +121,7 @@ def _bank() -> object:
 
 
 def _said() -> object:
-    return recognise(_wav(), Repeating(), Path("answers"))
+    return recognise(_wav(), Repeating(), Path("answers"))[0]
 
 
 @cache

@@ -91,6 +91,17 @@ def test_the_end_counts_all_videos_that_failed_or_are_partial_and_names_five(run
     ]
 
 
+def test_seconds_without_a_transcript_are_named_at_the_end(run: Run) -> None:
+    reason = "no transcript of 12.0 to 100.0 s: the service's answer ends before"
+    record = {"status": "present", "reason": reason, "n_sentences": 1, "unheard": [[12.0, 100.0]]}
+    path = "datasets/mine/transcripts/deepgram/manifests/001.json"
+    write_manifest(path, {"a001": record})
+    run.start(job(1, output=[path]))
+    run.finish(1)
+    run.end()
+    assert f"  a001: partial: {reason}" in said(run)
+
+
 def test_more_than_five_are_counted_and_the_place_of_all_is_named(run: Run) -> None:
     run.start(job(2))
     run.end()
@@ -141,6 +152,28 @@ def test_a_job_that_succeeds_at_another_attempt_did_not_fail(run: Run) -> None:
     run.end()
     assert not [line for line in said(run) if "failed: 1 job" in line]
     assert "1 of 3 jobs done in 0:00:00" in said(run)
+
+
+def test_what_is_named_at_the_end_exists(run: Run) -> None:
+    write_text("results/mine/videos.csv", "")
+    run.start(job(1, output=["results/mine/videos.csv", "results/mine/videos.md"]))
+    run.start(job(2, output=["results/mine/report.html"]))
+    run.finish(1)
+    run.fail(2)
+    run.end()
+    assert said(run)[said(run).index("made:") :][1] == "  results/mine/videos.csv"
+    assert not [line for line in said(run) if "videos.md" in line or "report.html" in line]
+
+
+def test_touch_is_no_computation_and_names_no_results() -> None:
+    write_text("results/mine/videos.csv", "")
+    run = Run(io.StringIO(), dry=False, touch=True)
+    run.plan({"media": 2})
+    for number, output in ((1, "results/mine/videos.csv"), (2, "results/mine/report.html")):
+        run.start(job(number, output=[output]))
+        run.finish(number)
+    run.end()
+    assert said(run) == ["nothing was computed; 1 of 2 jobs have files, now up to date"]
 
 
 def test_a_dry_run_counts_jobs_by_stage_and_reason() -> None:
@@ -205,7 +238,7 @@ def test_who_asks_for_snakemakes_output_gets_it(option: dict[str, Any]) -> None:
     default = logging.StreamHandler()
     default.name = "DefaultStreamHandler"
     logger.addHandler(default)
-    attach(SimpleNamespace(settings=handler(**option).common_settings, logger=logger))
+    attach(SimpleNamespace(logger_manager=SimpleNamespace(settings=handler(**option).common_settings, logger=logger)))
     assert [type(each) for each in logger.handlers] == [logging.StreamHandler if option else LogHandler]
 
 

@@ -72,7 +72,9 @@ def test_a_name_stands_for_its_results_and_a_file_for_itself() -> None:
 
 
 def test_what_nothing_makes_is_an_error_that_says_what_there_is() -> None:
-    with pytest.raises(ConfigError, match=r"no job writes 'results/mine/reports.html': .* or one of mine"):
+    with pytest.raises(
+        ConfigError, match=r"no job writes results/mine/reports.html: did you mean results/mine/report.html or"
+    ):
         Graph(config(), ["results/mine/reports.html"])
 
 

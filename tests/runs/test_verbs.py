@@ -112,7 +112,9 @@ class TestFit:
             verbs.fit("first", "three", "all", 0)
         with pytest.raises(ConfigError, match=r"^config: tiny.head.seeds: 7 is not in the list; add it, or use"):
             verbs.fit(*PLACE[1:], 7)
-        with pytest.raises(ConfigError, match="^tiny has no entry 'five' on 'first' at 'all'$"):
+        with pytest.raises(
+            ConfigError, match="^tiny has no entry 'five' on 'first' at 'all': choose from fitted on first"
+        ):
             verbs.fit("first", "five", "all", 0)
 
 

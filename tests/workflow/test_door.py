@@ -94,3 +94,52 @@ def test_a_folder_that_may_not_be_written_is_one_line(tmp_path: Path) -> None:
     assert line.startswith(f"error: {tmp_path}/")
     assert line.endswith("run in a folder where it can write; `stepline plan` only reads")
     assert "Traceback" not in done.stdout + done.stderr
+
+
+CONFIGURATIONS = {
+    "nope.yaml": "nope.yaml: no such file; did you mean {near}?",
+    "folder.yaml": "folder.yaml: Is a directory: name a file that this account can read with --configfile",
+    "empty.yaml": "empty.yaml: it is empty; write what to compute, such as `datasets: ",
+    "wrong.yaml": "wrong.yaml: not YAML: line 2, column 1: ",
+    "latin.yaml": "latin.yaml: not YAML: 'utf-8' codec can't decode byte 0xff",
+    "results/mine/videos.csv": "--configfile takes results/mine/videos.csv for a configuration: write targets before ",
+}
+"""What follows ``--configfile``, and how it is refused."""
+TARGETS = {
+    "results/pss/scores/v0/2a-mpnet/180s.json": "pss has no entry '2a-mpnet' on 'v0' at '180s': choose from ",
+    "results/spacewalk/scores/v2/2a-randm/all.json": "spacewalk has no entry '2a-randm' on 'v2' at 'all': choose from "
+    "2a-random on v2 at all, ",
+    "results/spacewalk/nope.csv": "no job writes results/spacewalk/nope.csv: did you mean results/spacewalk/table2.csv",
+    "results/spacewalks/table2.csv": "no job writes results/spacewalks/table2.csv: did you mean results/spacewalk/",
+    "results/spacewalk/videos/-bcDEF1234.html": "no job writes results/spacewalk/videos/-bcDEF1234.html: "
+    "`stepline show spacewalk -bcDEF1234` writes the timeline of a video",
+    "features/clip/x/manifests/spacewalk.000.json": "spacewalk has no backbone 'clip': choose from none",
+    "spacewalk": "spacewalk is a name, not a file: name files, such as results/spacewalk/table2.csv ",
+    "nope": "no job writes nope: name a file such as results/spacewalk/table2.csv",
+}
+"""Targets that are none, and how they are refused."""
+
+
+def refused(folder: Path, *words: str) -> str:
+    """Return the one line with which the workflow refuses, besides those on its profile and file system."""
+    done = snakemake("--cores", "1", "--dry-run", *words, folder=folder, lines=True)
+    assert done.returncode != 0
+    (line,) = [
+        line for line in (done.stdout + done.stderr).splitlines() if not line.startswith(("Using ", "Assuming "))
+    ]
+    return line.removeprefix("error: ")
+
+
+@pytest.mark.slow
+def test_a_configuration_that_cannot_be_read_is_one_line_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "folder.yaml").mkdir()
+    for name, content in (("empty", b""), ("wrong", b"a: [\n"), ("latin", b"\xff"), ("mine", b"pss: {}\n")):
+        (tmp_path / f"{name}.yaml").write_bytes(content)
+    for file, line in CONFIGURATIONS.items():
+        assert refused(tmp_path, "--configfile", file).startswith(line.format(near="mine.yaml")), file
+
+
+@pytest.mark.slow
+def test_a_target_that_no_job_writes_is_one_line_with_the_closest(tmp_path: Path) -> None:
+    for target, line in TARGETS.items():
+        assert refused(tmp_path, "--", target).startswith(line), target

@@ -68,6 +68,11 @@ def test_a_run_says_what_it_made_where_and_which_videos_failed_and_a_dry_run_why
     assert not [*folder.glob(".stepline/progress/**/*.json")]
 
     assert printed(folder)[-1].startswith("Nothing to be done")
+    (folder / "results/mine/report.html").unlink()
+    touched = printed(folder, "--touch", "--forceall")
+    assert touched[-1] == "nothing was computed; 5 of 6 jobs have files, now up to date"
+    assert not [line for line in touched if "report.html" in line]
+    printed(folder)
 
     clip(folder / "videos/b.mp4")
     dry = printed(folder, "--dry-run")

@@ -20,4 +20,4 @@ if installed != VERSION:
 if workflow.is_main_process and workflow.modifier.parent_modifier is None:
     from snakemake_logger_plugin_stepline import attach
 
-    attach(workflow.logger_manager)
+    attach(workflow)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.asr.engine import RecognitionError
+from stepline.asr.engine import RecognitionError, lacks
 from stepline.asr.engines import KEYS, absent_key, key
 from stepline.asr.languages import AUTO, ENGLISH, TAG, Spoken
 from stepline.asr.transcript import Sentence, Word
@@ -49,7 +49,7 @@ class Deepgram:
         self._url = url.rstrip("/")
 
     def answer(self, samples: NDArray[np.int16]) -> bytes:
-        """Return the service's answer.
+        """Return the service's answer. If it covers less than the audio, the service is asked once more.
 
         Raises RecognitionError if the service cannot be reached or refuses the audio, and MissingError if it refuses
         the key or there is no key.
@@ -58,10 +58,17 @@ class Deepgram:
         if reason := unreachable(self._url):
             raise RecognitionError(reason)
         wav = _wav(samples)
-        try:
+
+        def ask() -> bytes:
             return retried(lambda: self._ask(wav), attempts=ATTEMPTS, longest_wait_s=LONGEST_WAIT_S, prefix=self._host)
+
+        try:
+            answer = ask()
+            if lacks(self.covered_s(answer), samples):
+                answer = max(answer, ask(), key=self.covered_s)
         except DownloadError as error:
             raise RecognitionError(str(error)) from None
+        return answer
 
     @property
     def _host(self) -> str:
@@ -123,6 +130,19 @@ class Deepgram:
         if not all(span.confidence is not None and span.confidence >= 0 for span in spans):
             raise RecognitionError("the answer holds a missing confidence or one below 0")
         return said
+
+    def covered_s(self, answer: bytes) -> float:
+        """Return the length of audio in seconds that an answer states, or the end of its last utterance if it is later.
+
+        An answer that states no length counts as complete: infinity.
+        """
+        ends_s = [sentence.end_s for sentence in self.sentences(answer)]
+        try:
+            stated_s = json.loads(answer)["metadata"]["duration"]
+        except (KeyError, TypeError):
+            return math.inf
+        stated = isinstance(stated_s, (int, float)) and stated_s >= 0
+        return max([stated_s, *ends_s]) if stated else math.inf
 
     def spoken(self, answer: bytes) -> Spoken | None:
         """Return the language that the service detected, with its confidence; None without speech or detection."""

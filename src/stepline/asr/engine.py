@@ -9,10 +9,20 @@ from numpy.typing import NDArray
 from stepline.asr.languages import Spoken
 from stepline.asr.transcript import Sentence
 from stepline.errors import SteplineError
+from stepline.media.audio import RATE
 
 
 class RecognitionError(SteplineError):
     """A recording could not be transcribed; another run may succeed."""
+
+
+LEAST_ABSENT_S = 1.0
+"""An answer may state a length that is shorter than the audio by less than this, because services round."""
+
+
+def lacks(covered_s: float, samples: NDArray[np.int16]) -> bool:
+    """Return whether an answer that covers the first ``covered_s`` seconds of ``samples`` is incomplete."""
+    return covered_s <= len(samples) / RATE - LEAST_ABSENT_S
 
 
 class Engine(Protocol):

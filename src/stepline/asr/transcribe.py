@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import math
 import os
 import time
 from collections import deque
@@ -21,7 +22,7 @@ from stepline import rates
 from stepline.asr import transcript
 from stepline.asr.chunks import chunks
 from stepline.asr.deepgram import Deepgram
-from stepline.asr.engine import Engine, RecognitionError
+from stepline.asr.engine import Engine, RecognitionError, lacks
 from stepline.asr.engines import PROCESSES, recogniser
 from stepline.asr.faster_whisper import FasterWhisper
 from stepline.asr.languages import AUTO, ENGLISH, Spoken, check
@@ -46,6 +47,9 @@ ENGINES: dict[str, Callable[..., Engine]] = {
     "transformers": Transformers,
 }
 """Engine -> its class, called with its options."""
+
+FOUND = "n_sentences", "unheard", "language", "language_probability"
+"""The fields of a transcript's record that are also in the record of its shard."""
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +110,7 @@ def transcribe(
             try:
                 named = detect(wav, made_by, folder / "answers") if asked == AUTO else None
                 then = (named[0], make(language=named[1].language)) if named else None
-                heard = recognise(wav, made_by, folder / "answers", then)
+                heard, unheard = recognise(wav, made_by, folder / "answers", then)
             except RecognitionError as error:
                 log.warning("%s: failed: %s", video, error)
                 failures = {"failures": failures.get("failures", 0) + 1}
@@ -120,13 +124,22 @@ def transcribe(
             transcript.write(path, sentences)
             spoken = _spoken(asked, named[1] if named else None)
             made = {"source": source, "n_sentences": len(sentences), **spoken, **failures}
+            made |= {"unheard": unheard} if unheard else {}
             write_sealed(done, made)
-        reason = "" if made["n_sentences"] else "no speech found"
-        found = {name: made[name] for name in ("n_sentences", "language", "language_probability") if name in made}
-        videos[video] = {"status": "present", "reason": reason, **found, **failures}
+        reasons = [*([] if made["n_sentences"] else ["no speech found"]), *_named(made.get("unheard", []))]
+        found = {name: made[name] for name in FOUND if name in made}
+        videos[video] = {"status": "present", "reason": "; ".join(reasons), **found, **failures}
     device = "cuda" if engine in FOLDERS and wanted(on["device"]) else "cpu"
     rates.note(f"speech.{engine}.{device}", video_s=heard_s, spent_s=time.monotonic() - start)
     write_manifest(manifest, videos, **by)
+
+
+def _named(unheard: Sequence[tuple[float, float]]) -> Iterator[str]:
+    """Yield a line with the first three stretches of audio that no answer covers, if there are any."""
+    if unheard:
+        shown = [f"{start_s:.1f} to {end_s:.1f} s" for start_s, end_s in unheard[:3]]
+        more = [f"{len(unheard) - 3} more"] if len(unheard) > 3 else []
+        yield f"no transcript of {', '.join([*shown, *more])}: the service's answer ends before"
 
 
 def _spoken(asked: str, detected: Spoken | None) -> dict[str, Any]:
@@ -172,21 +185,27 @@ def detect(wav: Path, engine: Engine, answers: Path) -> tuple[int, Spoken] | Non
     return None
 
 
-def recognise(wav: Path, engine: Engine, answers: Path, then: tuple[int, Engine] | None = None) -> list[Sentence]:
-    """Return the sentences of the file (16 kHz mono), in order of their starts; answers are cached in ``answers``.
+def recognise(
+    wav: Path, engine: Engine, answers: Path, then: tuple[int, Engine] | None = None
+) -> tuple[list[Sentence], list[tuple[float, float]]]:
+    """Return the sentences of the file (16 kHz mono), in order of their starts, and the seconds that no answer covers.
 
-    then: the index of a chunk, and the engine for all later chunks. Silent chunks, as between spans, are skipped. All
-    chunks are recognised even if one fails. Raises RecognitionError if a chunk failed.
+    Answers are cached in ``answers``. then: the index of a chunk, and the engine for all later chunks. Silent chunks,
+    as between spans, are skipped. All chunks are recognised even if one fails. Raises RecognitionError if a chunk
+    failed.
     """
+    unheard = []
 
     def heard(chunk: tuple[int, tuple[int, NDArray[np.int16]]]) -> tuple[int, list[Sentence] | RecognitionError]:
         number, (start, samples) = chunk
         end = start + len(samples)
         by = then[1] if then and number > then[0] else engine
         try:
-            sentences = _heard(samples, by, answers)[0] if samples.any() else []
+            sentences, _, covered_s = _heard(samples, by, answers) if samples.any() else ([], None, math.inf)
         except RecognitionError as error:
             return end, error
+        if lacks(covered_s, samples):
+            unheard.append((start / RATE + covered_s, end / RATE))
         placed = [_placed(sentence, number, start, len(samples)) for sentence in sentences if sentence.text]
         return end, sorted(placed, key=lambda sentence: sentence.start_s)
 
@@ -198,20 +217,26 @@ def recognise(wav: Path, engine: Engine, answers: Path, then: tuple[int, Engine]
     if failed:
         share = f"{len(failed)} of {len(results)} chunks: " if len(results) > 1 else ""
         raise RecognitionError(f"{share}{failed[0]}")
-    return [sentence for result in results if not isinstance(result, RecognitionError) for sentence in result]
+    said = [sentence for result in results if not isinstance(result, RecognitionError) for sentence in result]
+    return said, sorted(unheard)
 
 
-def _heard(samples: NDArray[np.int16], engine: Engine, answers: Path) -> tuple[list[Sentence], Spoken | None]:
+def _heard(samples: NDArray[np.int16], engine: Engine, answers: Path) -> tuple[list[Sentence], Spoken | None, float]:
+    """Return the sentences of a chunk, its language, and the length in seconds that the answer covers."""
+
+    def read(answer: bytes) -> tuple[list[Sentence], Spoken | None, float]:
+        covered_s = engine.covered_s(answer) if isinstance(engine, Deepgram) else math.inf
+        return engine.sentences(answer), engine.spoken(answer), covered_s
+
     name = hashlib.sha256(canonical_json(engine.parameters).encode() + samples.tobytes()).hexdigest()
     path = answers / f"{name}.json"
     if path.is_file():
         try:
-            answer = unsealed(path.read_bytes())
-            return engine.sentences(answer), engine.spoken(answer)
+            return read(unsealed(path.read_bytes()))
         except (RecognitionError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): remove it and run the same command again") from None
     answer = engine.answer(samples)
-    heard = engine.sentences(answer), engine.spoken(answer)
+    heard = read(answer)
     write_bytes(path, sealed_below(answer))
     return heard
 

@@ -5,6 +5,7 @@ The workflow queries the plan and runs the jobs. Nothing is computed here, and n
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -174,7 +175,11 @@ class Benchmark(Declared[AnyEntry]):
                 raise MissingError(f"entry {entry!r} on {release!r} needs {', '.join(map(str, needs))}")
             if self.entries[entry].kind.method is None:
                 raise ConfigError(f"entry {entry!r} has no job: nothing of it is predicted")
-        raise ConfigError(f"{self.name} has no entry {entry!r} on {release!r} at {context!r}")
+        known = [f"{job.entry.id} on {job.release} at {job.context}" for job in self.jobs()]
+        near = get_close_matches(f"{entry} on {release} at {context}", known, n=3) or known[:3]
+        raise ConfigError(
+            f"{self.name} has no entry {entry!r} on {release!r} at {context!r}: choose from {', '.join(near) or 'none'}"
+        )
 
     def record(self, job: Job) -> dict[str, Any]:
         """Return the spec of a job: everything that determines its predictions."""

@@ -1,6 +1,7 @@
 """The parser of the command line: grouped verbs for users, and stages that the workflow calls."""
 
 import argparse
+import re
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import fill
@@ -49,8 +50,22 @@ GROUPS = {
 STAGES = stages.add, studies.add
 
 
+OPTION = re.compile("-h|--[a-z][a-z-]*(=.*)?", re.DOTALL)
+"""The form of an option. Any other word that begins with a dash is a name, such as the id of a video on YouTube."""
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser that suggests the nearest verb for an unknown one."""
+    """A parser that accepts names with a leading dash, and suggests the nearest verb or option for an unknown one."""
+
+    def _parse_optional(self, arg_string: str) -> Any:
+        if not OPTION.fullmatch(arg_string):
+            return None
+        name = arg_string.partition("=")[0]
+        if not self._subparsers and not any(known.startswith(name) for known in self._option_string_actions):
+            near = get_close_matches(name, self._option_string_actions, n=1)
+            hint = f"did you mean {near[0]}?" if near else "write a name after `--`, or as `--OPTION=NAME`"
+            self.exit(2, f"error: `{self.prog}` has no option {name}: {hint}\n")
+        return super()._parse_optional(arg_string)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if not isinstance(action, argparse._SubParsersAction) or value in action.choices:

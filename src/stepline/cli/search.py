@@ -52,9 +52,10 @@ def _with_text(
 ) -> tuple[argparse.Namespace, list[str]]:
     """Accept a text after options, which argparse does not assign in Python versions up to 3.12.6."""
     parsed, over = parse(*arguments)
-    if parsed.text is None and over and not over[0].startswith("-"):
-        parsed.text = over.pop(0)
-    return parsed, over
+    words = [word for word in over if word != "--"]
+    if parsed.text is None and words:
+        parsed.text = words.pop(0)
+    return parsed, words
 
 
 def _search(parsed: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,9 @@ def load(path: Path | str | None = None) -> Config:
         path = last.config
     path = Path(path or "config.yaml")
     if not path.exists():
-        raise ConfigError(f"{path}: no such file; run in its folder, or name another: `stepline --configfile FILE ...`")
+        near = get_close_matches(path.name, [file.name for file in path.absolute().parent.glob("*.y*ml")], n=1)
+        hint = f"did you mean {near[0]}?" if near else "run in its folder, or name another with --configfile"
+        raise ConfigError(f"{path}: no such file; {hint}")
     if (kept := KEPT.fullmatch(path.name)) and _digest(path.read_bytes()) == kept[1]:
         return json.loads(path.read_bytes())  # type: ignore[no-any-return]
     content = read(path)

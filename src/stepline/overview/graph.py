@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 
 from stepline import devices
@@ -12,6 +13,7 @@ from stepline.config import Config
 from stepline.datasets.release import REBUILT
 from stepline.errors import ConfigError
 from stepline.helpers import Helpers, Plan
+from stepline.invocation import current
 from stepline.overview.rules import RULES, Words
 from stepline.pipeline import Pipeline
 from stepline.plans import benchmarks, configured
@@ -57,10 +59,7 @@ class Graph:
         self.targets = [path for target in targets or self._all for path in self._files(target)]
         for path in self.targets:
             if self._job(path) is None and not os.path.exists(path):
-                raise ConfigError(
-                    f"no job writes {path!r}: name a file such as results/STUDY/table2.csv, or one of "
-                    f"{', '.join(self._all)}"
-                )
+                raise ConfigError(f"no job writes {path}: {self._instead(path)}")
 
     @property
     def jobs(self) -> list[Job]:
@@ -86,6 +85,19 @@ class Graph:
             yield target.rstrip("/")
             return
         yield from (f"results/{target}/{file}" for file in self._made[target].targets or ["videos.csv"])
+
+    def _instead(self, path: str) -> str:
+        """Return what to name or run in place of a file that no job writes."""
+        timeline = re.fullmatch(r"results/([^/]+)/videos/(.+)\.html", path)
+        if timeline and timeline[1] in self.helpers.pipelines:
+            return f"`{current().verb('show', *timeline.groups())}` writes the timeline of a video"
+        for name in self._all:
+            for file in self._files(name):
+                self._job(file)
+        known = [file for file, job in self._jobs.items() if job]
+        if near := get_close_matches(path, known, n=3):
+            return f"did you mean {' or '.join(near)}?"
+        return f"name a file such as {' or '.join(next(self._files(name)) for name in self._all)}"
 
     def _job(self, path: str) -> Job | None:
         """Return the job that writes a file, None if there is none."""

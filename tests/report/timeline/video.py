@@ -30,41 +30,43 @@ def made_up(
     shots: int,
     sentences: Sequence[Sentence],
     segments: str = "",
-    path: str = "clips/a.mp4",
+    video: str = "a",
+    path: str = "",
     codec: str = "h264",
     gaps: Sequence[tuple[float, float, str]] = (),
     url: str = "",
 ) -> Pipeline:
-    """Write what there is of the video ``a`` of the data set ``mine``, its shots of equal length, and return it."""
+    """Write what there is of the only video of the data set ``mine``, its shots of equal length, and return it."""
     import pyarrow as pa
 
-    for file in (Path("clips/a.mp4"), Path(path)):
+    path = path or f"clips/{video}.mp4"
+    for file in (Path(f"clips/{video}.mp4"), Path(path)):
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(file.read_bytes() if file.exists() else b"x")
     given: dict[str, object] = {"videos": "clips"}
     if url:
-        Path("list.csv").write_text(f"video,url\na,{url}\n")
+        Path("list.csv").write_text(f"video,url\n{video},{url}\n")
         given = {"kind": "list", "videos": "list.csv"}
     if segments:
         Path("segments.csv").write_text(segments)
         given |= {"segments": "segments.csv"}
     pipeline = Pipeline.of(validate({"datasets": {"mine": given}}), "mine")
-    video = Record(video="a", status="present", source=path, path=path, codec=codec, duration_s=duration_s)
-    write_availability(paths.availability("mine", "000"), [video])
+    record = Record(video=video, status="present", source=path, path=path, codec=codec, duration_s=duration_s)
+    write_availability(paths.availability("mine", "000"), [record])
     facts = {"duration_s": duration_s, "fps": 25.0, "width": 64, "height": 48, "codec": codec, "n_frames": 1}
     made = HERE | facts | {"audio": HERE, "sha256": "0" * 64, "gaps": list(gaps)}
-    write_manifest(paths.manifest(paths.media("mine"), "000"), {"a": made})
+    write_manifest(paths.manifest(paths.media("mine"), "000"), {video: made})
     edges = np.linspace(0, duration_s, shots + 1).round(3).tolist()
-    write_table(paths.shots("mine") / "a.parquet", pa.table({"start_s": edges[:-1], "end_s": edges[1:]}))
-    write_manifest(paths.manifest(paths.shots("mine"), "000"), {"a": HERE | {"n_shots": shots}})
-    transcript.write(pipeline.speech.folder / "a.parquet", sentences)
-    said = {"a": HERE | {"n_sentences": len(sentences)}}
+    write_table(paths.shots("mine") / f"{video}.parquet", pa.table({"start_s": edges[:-1], "end_s": edges[1:]}))
+    write_manifest(paths.manifest(paths.shots("mine"), "000"), {video: HERE | {"n_shots": shots}})
+    transcript.write(pipeline.speech.folder / f"{video}.parquet", sentences)
+    said = {video: HERE | {"n_sentences": len(sentences)}}
     write_manifest(paths.manifest(pipeline.speech.folder, "000"), said, **pipeline.speech.record)
-    _write_pictures(shots)
-    _write_sound(duration_s)
+    _write_pictures(video, shots)
+    _write_sound(video, duration_s)
     spec, rows = pipeline.features.spec_of("histogram"), _rows(duration_s, shots)
-    store.write(paths.features("mine", "000", spec), spec, {"a": rows}, 1.0)
-    write_manifest(paths.features_manifest("mine", "000", spec), {"a": HERE | {"n_rows": len(rows)}})
+    store.write(paths.features("mine", "000", spec), spec, {video: rows}, 1.0)
+    write_manifest(paths.features_manifest("mine", "000", spec), {video: HERE | {"n_rows": len(rows)}})
     return pipeline
 
 
@@ -73,23 +75,23 @@ def timeline(pipeline: Pipeline, *tracks: Track) -> Path:
     return write_timeline(pipeline, summarise_shard(pipeline, "000")["a"], tracks)
 
 
-def _write_pictures(shots: int) -> None:
+def _write_pictures(video: str, shots: int) -> None:
     pictures = {}
     for shot in range(shots):
         content = io.BytesIO()
         colour = (37 * shot % 256, 91 * shot % 256, 151 * shot % 256)
         PIL.Image.new("RGB", (160, 90), colour).save(content, "JPEG", quality=75)
-        file = paths.thumbnails("mine") / "a" / f"00000000-{shot:08d}.jpg"
+        file = paths.thumbnails("mine") / video / f"00000000-{shot:08d}.jpg"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content.getvalue())
         pictures[str(shot)] = str(file)
-    write_manifest(paths.manifest(paths.thumbnails("mine"), "000"), {"a": HERE | {"pictures": pictures}})
+    write_manifest(paths.manifest(paths.thumbnails("mine"), "000"), {video: HERE | {"pictures": pictures}})
 
 
-def _write_sound(duration_s: float) -> None:
+def _write_sound(video: str, duration_s: float) -> None:
     samples = np.arange(int(duration_s * 2000))
     loud = (8000 * np.abs(np.sin(samples / 9000)) * np.sin(samples / 3)).astype(np.int16)
-    file = paths.media("mine") / "a" / "audio.wav"
+    file = paths.media("mine") / video / "audio.wav"
     file.parent.mkdir(parents=True, exist_ok=True)
     with wave.open(str(file), "wb") as sound:
         sound.setnchannels(1)

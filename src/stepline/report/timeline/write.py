@@ -1,6 +1,7 @@
 """The page of a timeline: ``results/<data set>/videos/<video>.html``."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -83,6 +84,7 @@ def write_timeline(pipeline: Pipeline, row: dict[str, Any], tracks: Sequence[Tra
         style=_parts("timeline.css"),
         script=_parts(*(f"{name}.js" for name in SCRIPTS)),
         player=played,
+        show=shlex.join(["stepline", "show", pipeline.name, video]),
         subtitles={form: data_address(f"text/{form}", subtitles(said, form).encode()) for form in FORMATS if said},
         overview=[(lane, *_overview(lane["spans"], end_s)) for lane in lanes if lane.get("spans")],
         box=f"0 0 {WIDTH} {HEIGHT}",

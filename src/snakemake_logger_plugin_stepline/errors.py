@@ -1,0 +1,59 @@
+"""One line for an error that the user can mend, in place of Snakemake's exceptions."""
+
+import logging
+import re
+import sys
+from traceback import walk_tb
+from typing import TYPE_CHECKING
+
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from stepline.errors import SteplineError
+
+if TYPE_CHECKING:
+    from snakemake.workflow import Workflow  # type: ignore[import-untyped]
+
+
+def in_one_line(error: BaseException | None, workflow: "Workflow | None") -> str:
+    """Return the line for an error of the package or for a target that no job writes; "" for any other error."""
+    while error is not None:
+        if isinstance(error, SteplineError):
+            return f"error: {error}"
+        if workflow and (target := re.match(r"No rule to produce (.+) \(if you use", str(error))):
+            return _no_job(target[1], workflow)
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+def _no_job(target: str, workflow: "Workflow") -> str:
+    from stepline.overview.graph import Graph
+
+    try:
+        files = Graph(workflow.globals["config"], [target]).targets
+    except SteplineError as error:
+        return f"error: {error}"
+    return f"error: {target} is a name, not a file: name files, such as {' '.join(files[:3])}"
+
+
+def of_configfile(record: logging.LogRecord) -> bool:
+    """Replace the message on a configuration file that Snakemake cannot read by one line. A filter of its logger."""
+    error = sys.exc_info()[1]
+    if error is not None and vars(record).get("event") is LogEvent.ERROR:
+        for frame, _ in walk_tb(error.__traceback__):
+            if frame.f_code.co_name == "load_configfile":
+                record.msg = _unread(str(frame.f_locals["configpath"])) or record.msg
+    return True
+
+
+def _unread(file: str) -> str:
+    from stepline.config import load
+
+    if not file.endswith((".yaml", ".yml", ".json")):
+        return f"error: --configfile takes {file} for a configuration: write targets before --configfile, or after `--`"
+    try:
+        load(file)
+    except SteplineError as error:
+        return f"error: {error}"
+    except OSError as error:
+        return f"error: {file}: {error.strerror}: name a file that this account can read with --configfile"
+    return ""
