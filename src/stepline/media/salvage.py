@@ -35,7 +35,7 @@ class Found:
     hurt: the decoder's reason for each packet that it could not decode, or not correctly. shown: packets whose frames
     were decoded, in order of presentation. end: why the container could not be read further. sizes: of the pictures.
     one_each: whether each packet is one frame. joined: whether the file consists of joined parts. shifts: of their
-    times. left_out_s: the time between them that is left out.
+    times. left_out_s: the most by which their times were moved back.
     """
 
     pts: list[int | None] = field(default_factory=list)
@@ -146,7 +146,7 @@ def pictures(
                 found.marked.discard(flagged)  # MPEG-TS marks the second last packet before a joint
             if packet.is_corrupt and not complaint:
                 flagged = len(found.pts)
-            last, found.left_out_s = packet.dts, max(0.0, float(-shift_s - start_s))
+            last, found.left_out_s = packet.dts, max(found.left_out_s, float(-shift_s - start_s))
             _shift(packet, round(shift_s / stream.time_base))
             _number(packet, found, complaint)
         else:
