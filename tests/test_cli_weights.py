@@ -156,6 +156,7 @@ def test_one_that_is_wrong_does_not_keep_the_rest_from_being_checked(
 def test_bytes_are_read_again_whatever_is_remembered(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("STEPLINE_RUN", "1")
     path = fill(Path("weights/timesformer"), "timesformer") / WEIGHTS["timesformer"].files[0].name
     files = (File(name=path.name, sha256=sha256_file(path), size=12),)
     monkeypatch.setitem(WEIGHTS, "timesformer", replace(WEIGHTS["timesformer"], files=files))

@@ -137,7 +137,7 @@ def _new(parent: Path, suffix: str | None = None) -> tuple[Path, int]:
     sweep(parent)
     prefix = "-".join([f"{PREFIX}{_HOST[0]}", _HOST[1], ""])
     while True:
-        part = parent / f"{prefix}{token_hex(8)}{suffix or ''}"
+        part = parent.absolute() / f"{prefix}{token_hex(8)}{suffix or ''}"
         if suffix is None:
             part.mkdir()
         else:

@@ -206,6 +206,7 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_is_known_of_a_model_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPLINE_RUN", "1")
     name = "timm:test_vit.r160_in1k"
     spec, weights = named.spec(name), named.weights(name)
     monkeypatch.setattr(named, "_module", lambda _: pytest.fail("the library is imported"))
