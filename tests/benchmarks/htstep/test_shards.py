@@ -57,6 +57,7 @@ def test_a_file_of_one_video_concerns_one_shard(
 
 
 def test_an_annotation_is_read_once_for_all_plans(releases: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPLINE_RUN", "1")
     reads = []
     summary = htstep_files.summary
     monkeypatch.setattr(htstep_files, "summary", lambda file: reads.append(file) or summary(file))
