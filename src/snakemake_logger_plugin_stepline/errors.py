@@ -32,6 +32,8 @@ def _no_job(target: str, workflow: "Workflow") -> str:
         files = Graph(workflow.globals["config"], [target]).targets
     except SteplineError as error:
         return f"error: {error}"
+    if files == [target]:
+        return f"error: no job writes {target}: name a result of this work folder"
     return f"error: {target} is a name, not a file: name files, such as {' '.join(files[:3])}"
 
 

@@ -346,6 +346,12 @@ def test_a_deeper_network_within_another_is_refused() -> None:
         fill({f"model.{name}": value for name, value in tensors.items()})
 
 
+def test_tensors_without_values_are_refused(tmp_path: Path) -> None:
+    for odd in (torch.empty(2, 3, device="meta"), torch.eye(3).to_sparse()):
+        with pytest.raises(StoreError, match="a.pt: fc.weight has no values, or is sparse"):
+            state(save({"fc.weight": odd, "fc.bias": torch.ones(3)}, tmp_path / "a.pt"))
+
+
 def test_two_networks_in_a_file_are_not_chosen_from() -> None:
     both = {f"{which}.{name}": value for which in ("encoder_q", "encoder_k") for name, value in filled().items()}
     line = (

@@ -168,6 +168,24 @@ def test_vision_transformers_of_the_hub_give_what_is_pooled_or_the_first_token(
     assert spec.output == ("pooler_output" if pooler else "first_token")
 
 
+def test_the_pooler_of_another_network_in_the_file_is_not_used(hub: Hub) -> None:
+    from transformers import ViTConfig, ViTImageProcessor, ViTModel
+
+    name = "hf:google/small-vit@main"
+    config = ViTConfig(
+        hidden_size=32, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4, image_size=48, patch_size=16
+    )
+    theirs: Any = random_values(ViTModel(config))
+    files = hub(name, theirs, ViTImageProcessor(size={"height": 48, "width": 48}))
+    tensors = {
+        f"{'ema' if key.startswith('pooler') else 'module'}.{key}": value.contiguous()
+        for key, value in theirs.state_dict().items()
+    }
+    save_file(tensors, files["model.safetensors"])
+    with pytest.raises(StoreError, match="after the prefix 'module.', 2 missing \\(pooler.dense.bias"):
+        named.load(named.spec(name), files)
+
+
 def test_convnexts_of_the_hub_are_prepared_as_their_processor_does(photo: Image.Image, hub: Hub) -> None:
     from transformers import AutoImageProcessor, ConvNextConfig, ConvNextImageProcessor, ConvNextModel
 

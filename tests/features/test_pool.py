@@ -85,6 +85,8 @@ def test_a_row_of_a_video_is_what_a_search_ranks_videos_by(bank: Bank) -> None:
 def test_a_video_lasts_as_long_as_its_file_where_that_is_known(bank: Bank) -> None:
     write_availability(paths.availability("mine", "000"), [Record(video="a", status="present", duration_s=9.4)])
     assert of_videos(bank, "mine") == {"a": [(0, 9.4)], "b": [(0, 10)], "c": [(0, 4)]}
+    write_availability(paths.availability("mine", "000"), [Record(video="a", status="present", duration_s=2.0)])
+    assert of_videos(bank, "mine")["a"] == [(0, 9)], "its header is wrong: there are rows long after it"
 
 
 def test_a_shot_without_a_row_gets_the_nearest_and_a_gap_gets_none(bank: Bank) -> None:

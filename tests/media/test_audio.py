@@ -94,6 +94,9 @@ def test_a_second_pass_keeps_the_sound(tmp_path: Path, file: str) -> None:
     assert decoder.names == ["decode", "decode_salvaged"]
     assert audio["status"] == "present"
     assert heard == pytest.approx([0.5, 1.5, 2.5, 3.5, 4.5, 5.5], abs=0.03)
+    audio, heard = read(tmp_path / file, [1.0, 3.0], [5.0, 6.0])
+    assert audio["status"] == "present"
+    assert heard == pytest.approx([1.5, 2.5, 5.5], abs=0.03)
 
 
 SILENCE = "anullsrc=r=48000:cl=mono:d=6"

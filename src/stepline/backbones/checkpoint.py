@@ -221,6 +221,8 @@ def state(path: Path, *, inside: Sequence[str] = (), prefix: str = "") -> Tensor
     dictionaries begin with the keys of these, joined with dots. Raises the errors of ``read``, and StoreError if there
     are no such tensors.
     """
+    import torch
+
     held = whole = read(path)
     while isinstance(held, Mapping) and (key := next((key for key in inside if key in held), None)):
         held = held[key]
@@ -228,6 +230,8 @@ def state(path: Path, *, inside: Sequence[str] = (), prefix: str = "") -> Tensor
     if not tensors:
         what = f"tensors whose names begin with {prefix!r}" if prefix else "tensors by name"
         raise StoreError(f"{path} holds no {what}; {looks_like(whole)}")
+    if odd := next((name for name, value in tensors.items() if value.is_meta or value.layout != torch.strided), None):
+        raise StoreError(f"{path}: {odd} has no values, or is sparse: save the checkpoint with dense tensors of values")
     return tensors
 
 

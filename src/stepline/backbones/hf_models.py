@@ -120,7 +120,7 @@ def describe(name: str, model: str, files: Mapping[str, Path]) -> tuple[ClipSpec
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> Still:
     """Return the network with its weights."""
-    network = loaded(spec.weights[0], files)
+    network = loaded(spec.weights[0], files, pooled=spec.output != "first_token")
     return Still(network, _image(network, spec.output), normalise=spec.normalise)
 
 
@@ -159,24 +159,24 @@ def configuration(name: str, files: Mapping[str, Path]) -> Any:
         raise ConfigError(f"{name} has no configuration that transformers knows: {reason}") from None
 
 
-def loaded(name: str, files: Mapping[str, Path]) -> Any:
-    """Return the network with its weights; raise StoreError if the file lacks some."""
+def loaded(name: str, files: Mapping[str, Path], *, pooled: bool = False) -> Any:
+    """Return the network with its weights; raise StoreError if the file lacks some. pooled: the pooler's too."""
     path = files.get("model.safetensors") or files[INDEX]
     config, tensors, prefix = configuration(name, files), _tensors(files), ""
     with torch.device("meta"):
         plain = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
     try:
-        network, wrong = _filled(plain, tensors)
+        network, wrong = _filled(plain, tensors, pooled)
         if any(wrong.values()):
             inner, prefix = checkpoint.unwrapped(tensors, plain, model=name, path=path)
-            network, wrong = _filled(plain, inner)
+            network, wrong = _filled(plain, inner, pooled)
     except RuntimeError as error:
         raise StoreError(f"{path} is not {name}: {' '.join(str(error).split())[:200]}") from None
     checkpoint.check(name, path, prefix, wrong, tensors)
     return network.eval().requires_grad_(False)
 
 
-def _filled(plain: Any, tensors: checkpoint.Tensors) -> tuple[Any, Mapping[str, Sequence[str]]]:
+def _filled(plain: Any, tensors: checkpoint.Tensors, pooled: bool) -> tuple[Any, Mapping[str, Sequence[str]]]:
     """Return the network with these weights, whose names transformers converts, and the names that are wrong."""
     network, found = type(plain).from_pretrained(
         None,
@@ -186,7 +186,7 @@ def _filled(plain: Any, tensors: checkpoint.Tensors) -> tuple[Any, Mapping[str, 
         ignore_mismatched_sizes=True,
         output_loading_info=True,
     )
-    missing = sorted(key for key in found["missing_keys"] if not key.startswith("pooler."))
+    missing = sorted(key for key in found["missing_keys"] if pooled or not key.startswith("pooler."))
     others = [f"{key} is {list(ours)}, not {list(wanted)}" for key, ours, wanted in sorted(found["mismatched_keys"])]
     return network, {"missing": missing, "of another form": others}
 

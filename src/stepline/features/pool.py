@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stepline import paths
 from stepline.availability import read_manifest, write_manifest
 from stepline.backbones.registry import DOT
-from stepline.datasets.segments import known_ends_s
+from stepline.datasets.segments import ROUNDED_S, known_ends_s
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
@@ -98,13 +98,17 @@ def of_videos(bank: Bank, dataset: str) -> dict[str, Clips]:
 
 
 def ends_s(bank: Bank, dataset: str) -> dict[str, float]:
-    """Return the end of each video of a bank: its duration, or the end of its last row if that is not known."""
-    found = known_ends_s(dataset)
-    for video in bank.keys() - found.keys():
-        last = bank.blocks[video][-1]
-        ends = [end_s for _, end_s in bank.clips.get(video, ())] or [last.t0_s + last.length * last.hop_s]
-        found[video] = max(ends)
-    return {video: found[video] for video in bank}
+    """Return the end of each video of a bank: its duration by its header, or the end of its last row.
+
+    The last row decides if the duration is not known, or if the row begins more than ``ROUNDED_S`` after it.
+    """
+    known, found = known_ends_s(dataset), {}
+    for video in bank:
+        last, clips = bank.blocks[video][-1], bank.clips.get(video, ())
+        start_s = max([start_s for start_s, _ in clips] or [last.t0_s + (last.length - 1) * last.hop_s])
+        end_s = max([end_s for _, end_s in clips] or [start_s + last.hop_s])
+        found[video] = end_s if start_s > known.get(video, 0.0) + ROUNDED_S else known.get(video, end_s)
+    return found
 
 
 def of_shots(bank: Bank, dataset: str, detection: Detection) -> dict[str, Clips]:

@@ -181,14 +181,15 @@ class AudioFile:
 
 @contextmanager
 def audio_file(
-    stream: "av.AudioStream", wav: Path, *, start_s: Fraction, channel: int | None = None
+    stream: "av.AudioStream", wav: Path, *, start_s: Fraction, channel: int | None = None, spans: Spans = ()
 ) -> Iterator[AudioFile]:
     """Yield the writer of ``wav`` for the packets of ``stream``; the file appears when the block ends without an error.
 
     start_s: the time on the stream's clock that becomes sample 0, so that t seconds are sample 16000 t. channel: the
-    channel that is used, counted from 1, instead of the mix of all.
+    channel that is used, counted from 1, instead of the mix of all. spans: if given, the audio between them is silent,
+    and ends with the last.
     """
-    with _created(wav) as file:
+    with _created(wav, spans) as file:
         yield AudioFile(stream, file, start_s, channel)
 
 
@@ -246,14 +247,21 @@ def _samples_from(
 class WavFile:
     """A 16 kHz, 16-bit mono file. n_samples: how many have been written."""
 
-    def __init__(self, file: wave.Wave_write) -> None:
-        """Begin an empty file."""
+    def __init__(self, file: wave.Wave_write, spans: Spans) -> None:
+        """Begin an empty file. spans: as for ``audio_file``."""
         file.setparams((1, 2, RATE, 0, "NONE", ""))
         self._file = file
+        self._spans = [(round(start_s * RATE), round(end_s * RATE)) for start_s, end_s in spans]
         self._loud = self.n_samples = 0
 
     def write(self, samples: NDArray[np.int16]) -> None:
         """Append samples."""
+        if self._spans:
+            at, whole = self.n_samples, samples
+            samples = np.zeros_like(whole[: max(0, self._spans[-1][1] - at)])
+            for start, end in self._spans:
+                within = slice(max(0, start - at), max(0, end - at))
+                samples[within] = whole[within][: len(samples[within])]
         self._file.writeframesraw(samples.tobytes())
         self.n_samples += len(samples)
         self._loud += _loud(samples)
@@ -266,10 +274,10 @@ class WavFile:
 
 
 @contextmanager
-def _created(wav: Path) -> Iterator[WavFile]:
-    """Yield a new file, which becomes ``wav`` when the block ends without an error."""
+def _created(wav: Path, spans: Spans = ()) -> Iterator[WavFile]:
+    """Yield a new file, which becomes ``wav`` when the block ends without an error. spans: as for ``audio_file``."""
     with atomic_path(wav) as part, wave.open(str(part), "wb") as file:
-        yield WavFile(file)
+        yield WavFile(file, spans)
 
 
 def _loud(samples: NDArray[np.int16]) -> int:

@@ -167,7 +167,7 @@ def decode_salvaged(
     """Do the same as ``decode`` for a file that is damaged, or whose packets have no presentation times."""
 
     def shown(source: Source) -> Shown:
-        return _of_salvaged(path, wav, timeline, header, spans, turned, source)
+        return _of_salvaged(path, wav, timeline, spans, turned, source)
 
     header, frame_rate, _ = read_header(path)
     timeline = salvaged(path)
@@ -224,7 +224,7 @@ def _scored(
         "gaps": [list(gap) for gap in gaps],
         "audio": {
             "status": "present" if audio.there else "failed" if header.audio_tracks else "missing",
-            "reason": "; ".join(filter(None, [audio.reason, _described(chosen)])),
+            "reason": "; ".join(filter(None, [audio.reason, _described(chosen) if audio.there else ""])),
             "loud_s": audio.loud_s,
         },
     }
@@ -240,7 +240,7 @@ def _described(chosen: Source | None) -> str:
 def _of_all(path: Path, wav: Path, turned: bool, source: Source) -> Shown:
     with opened(path) as container, ExitStack() as stack:
         stream = Stream(container, turned=turned, track=source.track)
-        audio = _begun(stream, wav, stream.start * stream.time_base, source, stack)
+        audio = _begun(stream, wav, stream.start * stream.time_base, (), source, stack)
         first = True
         for packet in packets(container, stream.video, *([stream.sound] if stream.sound else [])):
             if packet.stream is not stream.video and audio is not None:
@@ -255,11 +255,13 @@ def _of_all(path: Path, wav: Path, turned: bool, source: Source) -> Shown:
         yield audio.result() if audio is not None else _no_audio(source)
 
 
-def _begun(stream: Stream, wav: Path, start_s: Fraction, source: Source, stack: ExitStack) -> AudioFile | None:
+def _begun(
+    stream: Stream, wav: Path, start_s: Fraction, spans: Spans, source: Source, stack: ExitStack
+) -> AudioFile | None:
     """Return the writer of the stream's audio, which ends with ``stack``, or None if there is no audio."""
     if stream.sound is None:
         return None
-    return stack.enter_context(audio_file(stream.sound, wav, start_s=start_s, channel=source.channel))
+    return stack.enter_context(audio_file(stream.sound, wav, start_s=start_s, channel=source.channel, spans=spans))
 
 
 def _no_audio(source: Source) -> Audio:
@@ -272,22 +274,15 @@ def _of_spans(path: Path, wav: Path, header: Probe, spans: Spans, turned: bool, 
         yield frame, first
     if frame is None:
         raise MediaError("no frame is shown within its spans")
-    yield _audio_of_spans(path, wav, header, spans, source)
+    there = header.audio_tracks >= (source.track or 1)
+    yield write_spans(path, wav, spans, start_s=header.start_s, source=source) if there else _no_audio(source)
 
 
-def _audio_of_spans(path: Path, wav: Path, header: Probe, spans: Spans, source: Source) -> Audio:
-    if header.audio_tracks < (source.track or 1):
-        return _no_audio(source)
-    return write_spans(path, wav, spans, start_s=header.start_s, source=source)
-
-
-def _of_salvaged(
-    path: Path, wav: Path, timeline: Timeline, header: Probe, spans: Spans, turned: bool, source: Source
-) -> Shown:
+def _of_salvaged(path: Path, wav: Path, timeline: Timeline, spans: Spans, turned: bool, source: Source) -> Shown:
     lost = timeline.lost
     with opened(path) as container, ExitStack() as stack:
         stream = Stream(container, turned=turned, track=source.track)
-        audio = None if spans else _begun(stream, wav, Fraction(0), source, stack)
+        audio = _begun(stream, wav, Fraction(0), spans, source, stack)
         frames = placed(container, stream, timeline, audio.add if audio else None)
         after_gap = {int(timeline.pts[place]) for place in range(1, len(lost)) if lost[place - 1]}
         none = True
@@ -296,4 +291,6 @@ def _of_salvaged(
             none = False
         if none:
             raise MediaError("no frame is shown within its spans")
-        yield audio.result() if audio is not None else _audio_of_spans(path, wav, header, spans, source)
+        for _ in frames if audio else ():  # the audio of the last span may follow its pictures
+            pass
+        yield audio.result() if audio is not None else _no_audio(source)

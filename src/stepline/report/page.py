@@ -32,7 +32,8 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
     _remove_stale(pipeline.name, {row["video"] for row in made.rows})
     late: list[str] = []
     if given := pipeline.dataset.segments:
-        ends_s = {row["video"]: end_s(row) for row in made.rows} | known_ends_s(pipeline.name)
+        known = known_ends_s(pipeline.name)
+        ends_s = {row["video"]: max(end_s(row), known.get(row["video"], 0.0)) for row in made.rows}
         read_segments(pipeline.name, given, ends_s, ends_s=ends_s, say=late.append)
     videos = []
     for row in made.rows:

@@ -94,7 +94,7 @@ def own_segments(pipeline: Pipeline, row: dict[str, Any]) -> list[Track]:
         return []
     video, ids, late = row["video"], {each.id for each in pipeline.dataset.videos()}, list[str]()
     known = known_ends_s(pipeline.name, pipeline.videos.shards[video])
-    ends_s = {video: known.get(video, end_s(row))}
+    ends_s = {video: max(end_s(row), known.get(video, 0.0))}
     read = read_segments(pipeline.name, given, ids, ends_s=ends_s, say=late.append)
     spans = [Timed(each.start_s, each.end_s, each.label or "segment") for each in read.get(video, [])]
     return [Track(name="Segments", spans=spans, note="".join(late) or ("" if spans else "none for this video"))]
