@@ -319,12 +319,11 @@ from stepline import turns
 from tests.features import test_networks as tests
 registry.FAMILIES["toy"] = "tests.features.toy"
 logging.basicConfig(level="INFO", format="%(message)s", stream=sys.stdout, force=True)
-class Lock(turns.FileLock):
-    def __enter__(self):
-        if Path(self.lock_file).name == "lock":
-            print("waits for the shard", flush=True)
-        return super().__enter__()
-turns.FileLock = Lock
+def acquire(path, before=turns.acquire):
+    if Path(path).name == "lock":
+        print("waits for the shard", flush=True)
+    return before(path)
+turns.acquire = acquire
 tests.store(Path(sys.argv[1]), tests.work(Path(sys.argv[1]), tests.TOY), device="cuda", jobs_per_gpu=1)
 """
 
