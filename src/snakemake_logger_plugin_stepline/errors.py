@@ -1,4 +1,7 @@
-"""One line for an error that the user can mend, in place of Snakemake's exceptions."""
+"""One line for an error that the user can mend, in place of Snakemake's exceptions.
+
+Snakemake imports this module before any Snakefile, and a Snakefile chooses which ``stepline`` it uses: that beside it.
+"""
 
 import logging
 import re
@@ -8,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from stepline.errors import SteplineError
-
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow  # type: ignore[import-untyped]
 
 
 def in_one_line(error: BaseException | None, workflow: "Workflow | None") -> str:
     """Return the line for an error of the package or for a target that no job writes; "" for any other error."""
+    from stepline.errors import SteplineError
+
     while error is not None:
         if isinstance(error, SteplineError):
             return f"error: {error}"
@@ -26,6 +29,7 @@ def in_one_line(error: BaseException | None, workflow: "Workflow | None") -> str
 
 
 def _no_job(target: str, workflow: "Workflow") -> str:
+    from stepline.errors import SteplineError
     from stepline.overview.graph import Graph
 
     try:
@@ -49,6 +53,7 @@ def of_configfile(record: logging.LogRecord) -> bool:
 
 def _unread(file: str) -> str:
     from stepline.config import load
+    from stepline.errors import SteplineError
 
     if not file.endswith((".yaml", ".yml", ".json")):
         return f"error: --configfile takes {file} for a configuration: write targets before --configfile, or after `--`"

@@ -4,7 +4,7 @@ import getpass
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,13 +51,12 @@ class Invocation:
         """
         write_json(LAST, {"invocation": asdict(self), "files": list(files), "config": _shown(str(config))})
 
-    def forgets(self) -> str:
-        """Return a warning if this run has no ``--configfile`` but the last one here had one, otherwise ""."""
+    def forgets(self) -> Iterator[str]:
+        """Yield a warning if this run has no ``--configfile`` but the last one here had one."""
         last = last_run()
-        if self.configfiles or not last or not last.invocation.configfiles:
-            return ""
-        named = last.invocation.named()
-        return f"no --configfile: this is the default configuration; the last run here had --configfile {named}"
+        if not self.configfiles and last and last.invocation.configfiles:
+            named = last.invocation.named()
+            yield f"no --configfile: this is the default configuration; the last run here had --configfile {named}"
 
     def named(self) -> str:
         """Return the configuration files and overridden keys as text; "" for the default configuration."""

@@ -33,13 +33,11 @@ use_conda = DeploymentMethod.CONDA in deployed
 os.environ.update({"STEPLINE_CONDA": "1"} if use_conda else {})
 os.environ.setdefault("STEPLINE_RUN", f"{os.getpid()}-{time.time_ns()}")
 
+
 # Environment variables that jobs on other machines need. Kubernetes passes them as a secret.
-PASSED = [name for name in os.environ if name in {"STEPLINE_MIRROR", KEY, *KEYS.values()} or name.startswith("AWS_")]
-
-
 envvars:
     "STEPLINE_RUN",
-    *PASSED,
+    *(name for name in os.environ if name in {"STEPLINE_MIRROR", KEY, *KEYS.values()} or name.startswith("AWS_")),
 
 
 # On one host, the number of GPUs limits the jobs that use one. On a cluster each job, or group of jobs, gets its own GPU.
@@ -77,9 +75,8 @@ try:
     if workflow.modifier.path_modifier.replace_prefix("results") != "results":
         raise ConfigError("module: jobs write to the work folder: remove `prefix`, and set a folder with `workdir:`")
     mirror_root()
-    for file in workflow.configfiles:  # Snakemake would accept duplicate keys
-        if not str(file).endswith(".json"):
-            stepline_config.read(file)
+    for file in (path for path in workflow.configfiles if not str(path).endswith(".json")):
+        stepline_config.read(file)  # Snakemake would accept duplicate keys
     config = stepline_config.validate(config)
     found = map(re.compile("(?:results|datasets)/([^/]+)/(?:(.*)[.](?:csv|md|svg|html)$)?").match, sys.argv)
     targets = [target.groups() for target in found if target]
@@ -93,15 +90,9 @@ try:
     PLANS, PIPELINES = helpers.plans, helpers.pipelines
     if workflow.is_main_process:
         stale = (line for each in PLANS.values() for line in each.stale())
-        for line in [
-            *filter(None, [invocation.forgets()]),
-            *helpers.forget_lost(looks=looks),
-            *slurm.warnings(),
-            *stale,
-        ]:
+        for line in [*invocation.forgets(), *helpers.forget_lost(looks=looks), *slurm.warnings(), *stale]:
             print(f"warning: {line}", file=sys.stderr)
-        for line in helpers.left_out():
-            print(line, file=sys.stderr)
+        sys.stderr.writelines(f"{line}\n" for line in helpers.left_out())
     helpers.check_records()
     for name, table in targets:
         if name in PLANS and table in KNOWN[name].all_tables():
@@ -115,17 +106,13 @@ try:
         kept, modules = stepline_config.keep(config), [importable()]
     if workflow.is_main_process and not looks:
         helpers.note_current()
-        here = os.path.dirname(os.path.dirname(str(workflow.current_basedir)))
-        alone = os.path.realpath(str(workflow.basedir)) == os.path.realpath(here)
+        alone = os.path.realpath(workflow.basedir) == os.path.realpath(f"{workflow.current_basedir}/../..")
         read = map(os.path.abspath, workflow.configfiles if alone else [])
         invocation.remember(read, kept)
         # Dry runs need this folder too, but Snakemake removes it at the end of a run.
         atexit.register(os.makedirs, os.path.abspath(".snakemake/locks"), exist_ok=True)
-except SteplineError as error:
-    print(f"error: {error}", file=sys.stderr)
-    sys.exit(2)
-except OSError as error:
-    print(f"error: {denied(error)}", file=sys.stderr)
+except (SteplineError, OSError) as error:
+    print(f"error: {denied(error) if isinstance(error, OSError) else error}", file=sys.stderr)
     sys.exit(2)
 gc.freeze()
 gc.enable()
@@ -140,8 +127,7 @@ if not looks:
     if not use_conda:
         prefix += f"export PATH={shlex.quote(os.path.dirname(sys.executable))}:$PATH; "
     # A workflow that uses this one as a module keeps its own shell prefix for its own rules.
-    prefix = shell._get_process_prefix() + prefix
-    shell.prefix(prefix.replace("{", "{{").replace("}", "}}"))
+    shell.prefix((shell._get_process_prefix() + prefix).replace("{", "{{").replace("}", "}}"))
 
 
 ENGINE = config["asr"]["engine"]
