@@ -30,13 +30,13 @@ RESULTS = [PAGE, TABLE]
 TIMES = [Fraction(i, 10) for i in range(20)]
 
 
-def clip(path: Path, *, brightness: int = 60, frames: int = 20) -> Path:
+def clip(path: Path, *, brightness: int = 60, frames: int = 20, amplitude: int = 300) -> Path:
     """A clip with one cut in its middle, and a tone so quiet that no recogniser takes it for speech."""
     import numpy as np
 
     from tests.media.clips import make
 
-    tone = (300 * np.sin(np.arange(1600 * frames) / 6)).astype(np.int16)
+    tone = (amplitude * np.sin(np.arange(1600 * frames) / 6)).astype(np.int16)
     path.parent.mkdir(parents=True, exist_ok=True)
     return make(
         path,

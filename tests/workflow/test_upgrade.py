@@ -44,7 +44,7 @@ def before(tmp_path: Path) -> Path:
 
 def prepare(folder: Path, features: Path) -> None:
     """Write a data set of a video, and PSS whose one bank is of ProcNet: of Table 1 the rest that is trained waits."""
-    clip(folder / "videos/a.mp4")
+    clip(folder / "videos/a.mp4", amplitude=600)
     write_releases(folder)
     videos = {each.video: each.segments for split in SPLITS for each in pss.load("youcook2", split).values()}
     features.mkdir()
