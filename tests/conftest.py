@@ -42,8 +42,13 @@ def _shared(variable: str, name: str, what: str) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the demo, for which others wait, then the files that hold slow tests: none is left for the end."""
-    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, "demo_run" not in item.fixturenames))
+    """Start with a file that runs the demo, then the files that hold slow tests, of these last what needs the demo.
+
+    So no process waits for the demo's run, and no slow test is left for the end.
+    """
+    needing = [item for item in items if "demo_run" in getattr(item, "fixturenames", ())]
+    first = needing[0].path if needing else None
+    items.sort(key=lambda item: (item.path != first, item.get_closest_marker("slow") is None, item in needing))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -3,9 +3,11 @@
 import ast
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from importlib.util import resolve_name
 
 
+@cache
 def code_text(source: str | bytes) -> str:
     """Return a module's code as text that does not depend on comments, docstrings and layout.
 

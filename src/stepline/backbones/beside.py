@@ -71,7 +71,8 @@ class _Finder:
 
 def _taken(names: set[str]) -> dict[str, ModuleType]:
     """Remove these modules and their submodules from ``sys.modules`` and return them."""
-    return {name: sys.modules.pop(name) for name in [*sys.modules] if name.partition(".")[0] in names}
+    there = names & sys.modules.keys()  # mostly none of thousands
+    return {name: sys.modules.pop(name) for name in [*sys.modules] if name.partition(".")[0] in there} if there else {}
 
 
 def _files(path: Path) -> dict[str, _Module]:
