@@ -102,27 +102,6 @@ def _random(keys: Mapping[str, Sequence[Any]]) -> dict[str, torch.Tensor]:
     return {key: drawn[rule][: sizes[key]].view(keys[key][0]) for key, rule in by.items()}
 
 
-@pytest.fixture(scope="module")
-def work_folder(parity: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with ``weights/``, which is removed at the end."""
-    folder = tmp_path_factory.mktemp("published")
-    try:
-        for spec in SPECS:
-            for name in spec.weights:
-                write(name, parity, folder / "weights" / name)
-        yield folder
-    finally:
-        shutil.rmtree(folder)
-
-
-@pytest.fixture(autouse=True)
-def _published(work_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in that folder, with EVA's file held to no checksum."""
-    monkeypatch.chdir(work_folder)
-    files = tuple(replace(file, size=0, sha256="") for file in WEIGHTS["eva_clip"].files)
-    monkeypatch.setitem(WEIGHTS, "eva_clip", replace(WEIGHTS["eva_clip"], files=files))
-
-
 def test_the_published_size_of_eva_clip_gives_the_reference_outputs(parity: Path) -> None:
     folder = parity / "evaclip"
     found = {
@@ -143,6 +122,27 @@ def test_the_published_file_of_internvideo_fills_both_its_networks(parity: Path,
     assert sum(parameter.numel() for parameter in network.parameters()) > 3e8
     encoder = internvideo.load_text(TOWERS[0], files)
     assert np.isfinite(encoder.encode(encoder.tokens("turn bolt 1"))).all()
+
+
+@pytest.fixture(scope="module")
+def work_folder(parity: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with ``weights/``, which is removed at the end."""
+    folder = tmp_path_factory.mktemp("published")
+    try:
+        for spec in SPECS:
+            for name in spec.weights:
+                write(name, parity, folder / "weights" / name)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def _published(work_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in that folder, with EVA's file held to no checksum."""
+    monkeypatch.chdir(work_folder)
+    files = tuple(replace(file, size=0, sha256="") for file in WEIGHTS["eva_clip"].files)
+    monkeypatch.setitem(WEIGHTS, "eva_clip", replace(WEIGHTS["eva_clip"], files=files))
 
 
 @pytest.fixture
@@ -180,6 +180,7 @@ def extracted(folder: str, *specs: ClipSpec) -> dict[str, Bank]:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("_published")
 def test_real_footage_in_one_decode_for_several_families(
     real_data: Path, networks: dict[str, torch.nn.Module], decoded: list[str]
 ) -> None:
