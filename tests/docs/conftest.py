@@ -7,17 +7,19 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from snakemake.utils import update_config
 
 from tests import forked
-from tests.conftest import ROOT, made_once
+from tests.conftest import ONE_WINDOW, ROOT, made_once
 
 NOBODY = "http://127.0.0.1:9"
 """A proxy that is not there: no page reaches the network."""
 CHECKOUT = (
-    *("Makefile", "Snakefile", "config.demo.yaml", "config.yaml", "constraints.txt"),
+    *("Makefile", "Snakefile", "config.yaml", "constraints.txt"),
     *("envs", "profiles", "pyproject.toml", "src", "workflow"),
 )
-"""The files of a checkout that commands read."""
+"""The files of a checkout that commands read, besides the demo's configuration."""
 
 
 def environment(**other: str) -> dict[str, str]:
@@ -47,13 +49,16 @@ def cut(source: Path, target: Path, *, seconds: int) -> None:
 
 @pytest.fixture(scope="session")
 def checkout(demo_run: Path, demo_mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout in which the demo has run, and a data set of two videos."""
+    """A checkout in which the demo has run, with the windows and videos of `demo_run`, and a data set of two videos."""
     pytest.importorskip("torch")
 
     def make(folder: Path) -> None:
         shutil.copytree(demo_run, folder, symlinks=True, dirs_exist_ok=True)
         for name in CHECKOUT:
             (folder / name).symlink_to(ROOT / name)
+        demo = yaml.safe_load((ROOT / "config.demo.yaml").read_text())
+        update_config(demo["demo"], yaml.safe_load(f"{{{ONE_WINDOW}}}"))
+        (folder / "config.demo.yaml").write_text(yaml.safe_dump(demo))
         (folder / ".venv").symlink_to(sys.prefix)
         shutil.copytree(demo_mirror, folder / ".stepline/demo", dirs_exist_ok=True)
         (folder / "videos").mkdir()

@@ -4,7 +4,6 @@ import argparse
 import ast
 import os
 import re
-from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from tokenize import COMMENT, generate_tokens
@@ -146,16 +145,20 @@ def verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]
     return {name: below for action in found for name, below in action.choices.items()}
 
 
-def plans() -> Iterator[tuple[str, ...]]:
-    """Yield the words of each command of Snakemake that is only planned."""
+def plans() -> list[tuple[str, ...]]:
+    """Return the words of each command of Snakemake that is only planned; those with the same options are one."""
     texts = [block.text for block in BLOCKS if block.kind == "sh plan"] + inline(ROOT / "README.md")
+    targets: dict[tuple[str, ...], dict[str, None]] = {}
     for words in (words for text in texts for words in commands(text)):
         if Path(words[0]).name == "snakemake":
-            yield tuple(words[1:])
+            named = [word for word in words[1:] if word.startswith("results/")]
+            options = tuple(word for word in words[1:] if word not in {*named, "--dry-run"})
+            targets.setdefault(options, {}).update(dict.fromkeys(named))
+    return [(*named, *options) for options, named in targets.items()]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", dict.fromkeys(plans()), ids=" ".join)
+@pytest.mark.parametrize("words", plans(), ids=" ".join)
 def test_a_full_study_is_planned(words: tuple[str, ...], checkout: Path, conda: Path, real_data: Path) -> None:
     for block in BLOCKS:
         if block.file and "snakemake/mysite" in block.file:

@@ -2,15 +2,14 @@
 
 import csv
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.docs.conftest import environment
 
 PAGE = (ROOT / "docs/own-benchmark.md").read_text()
 MOMENTS = {
@@ -41,10 +40,8 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("STEPLINE_")}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
-    environment = kept | {"PATH": path, "STEPLINE_MIRROR": "mirror"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    known = environment(STEPLINE_MIRROR="mirror")
+    done = subprocess.run(command, cwd=folder, env=known, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done
 
