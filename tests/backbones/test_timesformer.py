@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from stepline.backbones import timesformer
-from stepline.backbones.parity import TOLERANCE, check, recipe
+from stepline.backbones.parity import TOLERANCE, recipe
 from stepline.backbones.parity.timesformer import config_of, outputs
 from stepline.backbones.presets.timesformer import DISTANT, HTSTEP, HTSTEP_AS_RELEASED
 from stepline.backbones.timesformer import CHECKPOINT, STEPS, Timesformer, load
@@ -21,13 +21,18 @@ from stepline.errors import StoreError
 FOLDER, CASE = "timesformer", "tiny_4x64"
 
 
+def _golden(parity: Path, *cases: str) -> dict[str, Any]:
+    """Return the golden file with these cases alone."""
+    with np.load(parity / "timesformer/golden_a.npz") as loaded:
+        arrays = {name: loaded[name] for name in loaded.files if name.startswith(tuple(f"{case}/" for case in cases))}
+        made = {"case": {case: recipe(loaded)["case"][case] for case in cases}}
+    return arrays | {"recipe_json": np.array(json.dumps(made))}
+
+
 @pytest.fixture(scope="module")
 def golden(parity: Path) -> dict[str, Any]:
     """The golden file with its tiny case alone."""
-    with np.load(parity / "timesformer/golden_a.npz") as loaded:
-        arrays = {name: loaded[name] for name in loaded.files if name.startswith(f"{CASE}/")}
-        made = {"case": {CASE: recipe(loaded)["case"][CASE]}}
-    return arrays | {"recipe_json": np.array(json.dumps(made))}
+    return _golden(parity, CASE)
 
 
 @pytest.fixture
@@ -60,12 +65,12 @@ def test_the_tiny_network_gives_the_references_outputs(manifest: Any, golden: di
 
 
 @pytest.mark.slow
-def test_the_published_network_gives_the_references_outputs(parity: Path) -> None:
-    folder = parity / "timesformer"
-    for output in check(
-        "stepline.backbones.parity", ["timesformer"], "timesformer", folder / "manifest.json", folder / "golden_a.npz"
-    ):
-        assert output.error <= TOLERANCE, output.name
+def test_the_published_network_gives_the_references_outputs(manifest: Any, parity: Path) -> None:
+    """Of other frames than its own, and of another size; each of its tables is resized in one and not in the other."""
+    golden = _golden(parity, "full_4x224", "full_8x192x256")
+    errors = _errors(manifest, golden, parity)
+    assert set(errors) == set(golden) - {"recipe_json"}
+    assert max(errors.values()) <= TOLERANCE
 
 
 def _imagenet(network: Timesformer, clips: torch.Tensor) -> torch.Tensor:
