@@ -32,8 +32,9 @@ from stepline.report.search import write_page as write  # noqa: E402
 from stepline.search import embedded  # noqa: E402
 from stepline.search.searcher import SPOKEN, Found, Match, Ranked, Searcher, Spread  # noqa: E402
 from stepline.search.steps import Step  # noqa: E402
-from tests.browser import PHONE, opened  # noqa: E402
+from tests.browser import PHONE  # noqa: E402
 from tests.media.clips import make  # noqa: E402
+from tests.report.conftest import Opening  # noqa: E402
 
 HOSTILE = "<script>alert('x')</script> & \"co\""
 GREY = b"a picture of a shot"
@@ -157,7 +158,7 @@ def test_a_damaged_video_has_no_picture_and_stops_nothing(pipeline: Pipeline) ->
     assert (card["picture"], card["note"]) == (None, "no picture")
 
 
-def test_the_page_knows_the_file_or_an_address_without_secrets(pipeline: Pipeline) -> None:
+def test_the_page_knows_the_file_or_an_address_without_secrets(pipeline: Pipeline, opening: Opening) -> None:
     page = write_page(pipeline, found(Match("a_b", 12.25, 0.5)))
     shown = data(page)["videos"]["a_b"]
     assert (shown["file"], shown["path"]) == ("../../../clips/a%20b.mp4", "clips/a b.mp4")
@@ -182,7 +183,7 @@ def test_the_page_knows_the_file_or_an_address_without_secrets(pipeline: Pipelin
     }
     assert "user:word" not in page.read_text()
     assert "token=abc" not in page.read_text()
-    with opened(page) as shown:
+    with opening(page) as shown:
         assert (
             shown.locator("a.picture").first.get_attribute("href")
             == "https://www.youtube.com/watch?v=xxxxxxxxxxx&t=3715s"
@@ -190,7 +191,7 @@ def test_the_page_knows_the_file_or_an_address_without_secrets(pipeline: Pipelin
         assert "not kept and cannot be played" in shown.locator("[data-video=secret]").text_content()
 
 
-def test_the_page_is_escaped_and_needs_nothing_else_and_is_the_same_again(pipeline: Pipeline) -> None:
+def test_the_page_is_escaped_and_needs_nothing_else_and_is_the_same_again(pipeline: Pipeline, opening: Opening) -> None:
     videos = (ranked("a_b", 30.0, Step(2.0, 21.5, HOSTILE)),)
     hostile = found(Match("a_b", 12.0, 0.5, HOSTILE), text=HOSTILE, unseen=(HOSTILE,), videos=videos)
     page = write_page(pipeline, hostile, f"stepline search {HOSTILE}")
@@ -200,7 +201,7 @@ def test_the_page_is_escaped_and_needs_nothing_else_and_is_the_same_again(pipeli
         b"Minilm", b"minilm"
     )
     assert b"with the highest score within 10 s in its video" in content
-    with opened(page) as shown:
+    with opening(page) as shown:
         assert shown.locator("h1").inner_text() == f"“{HOSTILE}”"
         assert HOSTILE in shown.locator("#results").text_content()
         assert (
@@ -228,7 +229,7 @@ def test_each_question_has_a_page_of_its_own(pipeline: Pipeline) -> None:
     assert all(re.fullmatch(r"(cut-the-bread|search)-[0-9a-f]{8}\.html", page) for page in pages)
 
 
-def test_nothing_is_listed_twice(pipeline: Pipeline) -> None:
+def test_nothing_is_listed_twice(pipeline: Pipeline, opening: Opening) -> None:
     steps = Step(2.0, 21.5, "cut"), Step(21.5, 38.0)
     peak, other, elsewhere = Match("a_b", 12.0, 0.9), Match("a_b", 30.0, 0.8), Match("c", 1.0, 0.3)
     page = write_page(pipeline, found(peak, other, elsewhere, videos=(ranked("a_b", 12.0, *steps),)))
@@ -240,17 +241,17 @@ def test_nothing_is_listed_twice(pipeline: Pipeline) -> None:
     )
     assert base64.b64encode(GREY).decode() in first["picture"]
     assert (second["video"], [match["time"] for match in second["matches"]]) == ("c", [1.0])
-    with opened(page) as shown:
+    with opening(page) as shown:
         assert shown.locator("#results > li").count() == 2
         assert shown.locator(".steps button").all_text_contents() == ["0:02–0:21", "0:21–0:38"]
         assert "best at 0:12" in shown.locator("[data-video=a_b]").text_content()
 
 
-def test_a_click_plays_the_moment_until_its_end(pipeline: Pipeline) -> None:
+def test_a_click_plays_the_moment_until_its_end(pipeline: Pipeline, opening: Opening) -> None:
     moment = ranked("a_b", 12.0, Step(11.0, 11.6))
     page = write_page(pipeline, found(Match("a_b", 30.0, 0.8), videos=(moment,)))
     playing = "(video => video && [video.currentTime, video.paused])(document.querySelector('video'))"
-    with opened(page) as shown:
+    with opening(page) as shown:
         shown.get_by_role("button", name="Play a_b, 0:11–0:11").click()
         shown.wait_for_function("document.querySelector('video')?.currentTime > 11.1")
         time_s, paused = shown.evaluate(playing)
@@ -268,19 +269,19 @@ def test_a_click_plays_the_moment_until_its_end(pipeline: Pipeline) -> None:
         assert not paused
 
 
-def test_what_no_browser_plays_keeps_its_picture_and_says_what_to_do(pipeline: Pipeline) -> None:
+def test_what_no_browser_plays_keeps_its_picture_and_says_what_to_do(pipeline: Pipeline, opening: Opening) -> None:
     Path("clips/a b.mp4").write_bytes(b"RIFF    AVI LIST")
     page = write_page(pipeline, found(Match("a_b", 12.0, 0.8)))
-    with opened(page) as shown:
+    with opening(page) as shown:
         shown.locator("button.picture").click()
         shown.get_by_text("cannot play the file").wait_for()
         assert "ffmpeg -i 'clips/a b.mp4' -c:v libx264" in shown.locator(".side code").inner_text()
         assert shown.locator("button.picture img").is_visible()
 
 
-def test_the_command_follows_what_is_typed_and_the_video(pipeline: Pipeline) -> None:
+def test_the_command_follows_what_is_typed_and_the_video(pipeline: Pipeline, opening: Opening) -> None:
     page = write_page(pipeline, found(Match("a_b", 12.0, 0.8), Match("c", 1.0, 0.3)))
-    with opened(page) as shown:
+    with opening(page) as shown:
         command = shown.locator("#again code")
         assert command.inner_text() == "stepline search mine 'cut the bread'"
         shown.get_by_label("Another text").fill("it's done")
@@ -295,11 +296,11 @@ def test_the_command_follows_what_is_typed_and_the_video(pipeline: Pipeline) -> 
 
 
 @pytest.mark.parametrize("context", [{}, PHONE])
-def test_nothing_is_wider_than_the_screen(pipeline: Pipeline, context: dict[str, Any]) -> None:
+def test_nothing_is_wider_than_the_screen(pipeline: Pipeline, context: dict[str, Any], opening: Opening) -> None:
     long = "longword" * 40
     matches = [Match("a_b", float(time), 0.5, long) for time in range(0, 40, 5)]
     page = write_page(pipeline, found(*matches, text=long, unseen=(long,)), f"stepline search {long}")
-    with opened(page, **context) as shown:
+    with opening(page, **context) as shown:
         for summary in shown.locator("summary").all():
             if summary.is_visible():
                 summary.click()
@@ -358,11 +359,11 @@ def test_sentences_have_their_language(searchable: Pipeline) -> None:
 
 
 @pytest.mark.parametrize("text", ["cut the bread", "WATER", "naïve have the", "the the water", "電子レンジ में ข้าว"])
-def test_words_are_found_on_the_page_as_python_finds_them(searchable: Pipeline, text: str) -> None:
+def test_words_are_found_on_the_page_as_python_finds_them(searchable: Pipeline, text: str, opening: Opening) -> None:
     searcher = Searcher.open(searchable, "words")
     found = searcher.ask(text)
     page = write(searcher, searcher.ask("end"), "stepline search mine")
-    with opened(page) as shown:
+    with opening(page) as shown:
         shown.get_by_label("Words in the transcripts").fill(text)
         shown.get_by_role("button", name="Find words").click()
         assert listed(shown) == expected(found)
@@ -373,7 +374,7 @@ def test_words_are_found_on_the_page_as_python_finds_them(searchable: Pipeline, 
         assert shown.locator("#results > li").count() == 1
 
 
-def test_more_like_this_ranks_as_numpy_and_the_command_do(searchable: Pipeline) -> None:
+def test_more_like_this_ranks_as_numpy_and_the_command_do(searchable: Pipeline, opening: Opening) -> None:
     searcher = Searcher.open(searchable, "histogram", needs_text=False)
     found = searcher.like("c", 3.5)
     rows = np.concatenate(searcher.source.corpus.parts).astype(np.float64)
@@ -385,13 +386,15 @@ def test_more_like_this_ranks_as_numpy_and_the_command_do(searchable: Pipeline) 
     page = write(searcher, asked, "stepline search mine")
     first = asked.videos[0]
     wanted = expected(searcher.like(first.video, first.peak_s))
-    with opened(page) as shown:
+    with opening(page) as shown:
         assert shown.locator("h1").inner_text() == "Like a_b@1"
         shown.get_by_role("button", name="More like this").first.click()
         assert listed(shown) == wanted
 
 
-def test_a_corpus_that_does_not_fit_has_the_command(searchable: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_corpus_that_does_not_fit_has_the_command(
+    searchable: Pipeline, monkeypatch: pytest.MonkeyPatch, opening: Opening
+) -> None:
     monkeypatch.setattr(embedded, "EMBEDDED_MB", 0.001)
     searcher = Searcher.open(searchable, "histogram", needs_text=False)
     assert searcher.embedded is not None
@@ -400,7 +403,7 @@ def test_a_corpus_that_does_not_fit_has_the_command(searchable: Pipeline, monkey
     searcher = Searcher.open(searchable, "histogram", needs_text=False)
     page = write(searcher, searcher.like("a_b", 1), "stepline search mine")
     assert searcher.embedded is None
-    with opened(page) as shown:
+    with opening(page) as shown:
         form = shown.locator("form").inner_text()
         assert "cannot search words: a page can contain the transcripts of up to 200 videos, 4 MB." in form
         assert (
@@ -450,11 +453,11 @@ def test_the_terminal_has_videos_with_moment_and_steps_and_a_table_of_matches() 
 
 
 @pytest.mark.slow
-def test_sentences_like_one_are_shown_with_their_words(searchable: Pipeline) -> None:
+def test_sentences_like_one_are_shown_with_their_words(searchable: Pipeline, opening: Opening) -> None:
     if model_files("minilm") is None:
         pytest.skip("all-MiniLM-L6-v2 is not installed")
     searcher = Searcher.open(searchable, "minilm")
     page = write(searcher, searcher.ask("boil some water"), "stepline search mine")
-    with opened(page) as shown:
+    with opening(page) as shown:
         shown.get_by_role("button", name="More like this").first.click()
         assert "water water water" in shown.locator("#results").text_content()

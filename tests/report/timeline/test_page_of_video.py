@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ import pytest
 from stepline.asr.transcript import Sentence
 from stepline.benchmark.timed import Timed, judge
 from stepline.report.timeline.track import Track
-from tests.browser import PHONE, opened
+from tests.browser import PHONE
 from tests.media.clips import make
+from tests.report.conftest import Opening
 from tests.report.timeline.video import made_up, timeline
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -29,21 +30,26 @@ TRACKS = (
 )
 
 
-@contextmanager
-def shown(page: Path, **context: Any) -> Iterator[Any]:
-    """Open a timeline and wait until it is drawn."""
-    with opened(page, **context) as it:
-        it.wait_for_function("window.timeline && timeline.view.width > 1")
-        yield it
+@pytest.fixture(scope="module")
+def shown(opening: Opening) -> Opening:
+    @contextmanager
+    def drawn(page: Path, **context: Any) -> Iterator[Any]:
+        """Open a timeline and wait until it is drawn."""
+        with opening(page, **context) as it:
+            it.wait_for_function("window.timeline && timeline.view.width > 1")
+            yield it
+
+    return drawn
 
 
-@pytest.fixture
-def playable() -> Path:
+@pytest.fixture(scope="module")
+def playable(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten seconds of a video that browsers play."""
-    Path("clips").mkdir()
-    make(Path("clips/a.mp4"), [Fraction(n, 25) for n in range(250)])
-    pipeline = made_up(duration_s=10, shots=5, sentences=SAID, segments=SEGMENTS, gaps=[(9.5, 10, "x")])
-    return timeline(pipeline, *TRACKS)
+    with chdir(tmp_path_factory.mktemp("playable")):
+        Path("clips").mkdir()
+        make(Path("clips/a.mp4"), [Fraction(n, 25) for n in range(250)])
+        pipeline = made_up(duration_s=10, shots=5, sentences=SAID, segments=SEGMENTS, gaps=[(9.5, 10, "x")])
+        return timeline(pipeline, *TRACKS).absolute()
 
 
 def at(page: Any) -> float:
@@ -59,7 +65,7 @@ def x_of(page: Any, time_s: float) -> float:
     return float(box["x"] + 1 + (time_s - start) / (end - start) * (box["width"] - 2))
 
 
-def test_a_click_and_a_drag_seek_the_player(playable: Path) -> None:
+def test_a_click_and_a_drag_seek_the_player(playable: Path, shown: Opening) -> None:
     with shown(playable) as page:
         page.wait_for_function("document.getElementById('video').readyState > 0")
         y = page.locator("#scale").bounding_box()["y"] + 10
@@ -74,7 +80,7 @@ def test_a_click_and_a_drag_seek_the_player(playable: Path) -> None:
         assert page.locator("#time").inner_text() == "0:04.5"
 
 
-def test_keys_step_through_shots_sentences_segments_and_errors(playable: Path) -> None:
+def test_keys_step_through_shots_sentences_segments_and_errors(playable: Path, shown: Opening) -> None:
     with shown(playable) as page:
         for keys, time_s in (
             ("s", 2), ("s", 4), ("Shift+S", 2), ("t", 4), ("g", 5), ("Shift+G", 0), ("e", 5), ("e", 9.2),
@@ -89,7 +95,7 @@ def test_keys_step_through_shots_sentences_segments_and_errors(playable: Path) -
         assert page.evaluate("document.getElementById('video').paused")
 
 
-def test_wheel_keys_and_buttons_zoom_to_a_second_around_the_pointer(playable: Path) -> None:
+def test_wheel_keys_and_buttons_zoom_to_a_second_around_the_pointer(playable: Path, shown: Opening) -> None:
     with shown(playable) as page:
         page.mouse.move(x_of(page, 5), page.locator("#scale").bounding_box()["y"] + 10)
         for _ in range(12):
@@ -104,7 +110,7 @@ def test_wheel_keys_and_buttons_zoom_to_a_second_around_the_pointer(playable: Pa
         assert page.evaluate("timeline.view.end - timeline.view.start") == 5
 
 
-def test_two_fingers_zoom_and_one_seeks(playable: Path) -> None:
+def test_two_fingers_zoom_and_one_seeks(playable: Path, shown: Opening) -> None:
     with shown(playable, **PHONE) as page:
         page.locator("#scale").scroll_into_view_if_needed()
         touch = page.context.new_cdp_session(page)
@@ -125,7 +131,7 @@ def test_two_fingers_zoom_and_one_seeks(playable: Path) -> None:
         assert page.evaluate("(timeline.view.start + timeline.view.end) / 2") == pytest.approx(5, abs=1)
 
 
-def test_under_the_pointer_the_moment_is_described(playable: Path) -> None:
+def test_under_the_pointer_the_moment_is_described(playable: Path, shown: Opening) -> None:
     with shown(playable) as page:
         page.mouse.move(x_of(page, 6), page.locator("#scale").bounding_box()["y"] + 10)
         text = page.locator("#hover").inner_text()
@@ -134,7 +140,7 @@ def test_under_the_pointer_the_moment_is_described(playable: Path) -> None:
         assert page.locator("#hover img").count() == 1
 
 
-def test_a_step_is_filtered_and_stepping_follows(playable: Path) -> None:
+def test_a_step_is_filtered_and_stepping_follows(playable: Path, shown: Opening) -> None:
     with shown(playable) as page:
         before = page.locator("#lanes").screenshot()
         page.locator("#label").select_option("stir")
@@ -144,7 +150,7 @@ def test_a_step_is_filtered_and_stepping_follows(playable: Path) -> None:
         assert page.evaluate("timeline.now()") == pytest.approx(5, abs=0.05)
 
 
-def test_what_is_said_is_text_and_comes_as_subtitles(playable: Path) -> None:
+def test_what_is_said_is_text_and_comes_as_subtitles(playable: Path, shown: Opening) -> None:
     assert HOSTILE not in playable.read_text()
     with shown(playable) as page:
         assert page.locator("img[src=x]").count() == 0
@@ -156,7 +162,7 @@ def test_what_is_said_is_text_and_comes_as_subtitles(playable: Path) -> None:
         assert text.startswith(f"1\n00:00:01,000 --> 00:00:03,000\nfirst we {HOSTILE} now\n")
 
 
-def test_lists_seek_and_an_address_opens_at_its_time(playable: Path) -> None:
+def test_lists_seek_and_an_address_opens_at_its_time(playable: Path, shown: Opening) -> None:
     with shown(playable) as page:
         page.locator("section[aria-label=Lists]").get_by_role("link", name="0:05", exact=True).first.click()
         assert page.evaluate("timeline.now()") == pytest.approx(5, abs=0.01)
@@ -165,7 +171,7 @@ def test_lists_seek_and_an_address_opens_at_its_time(playable: Path) -> None:
         page.wait_for_function("window.timeline && timeline.now() === 5")
 
 
-def test_the_time_is_copied(playable: Path) -> None:
+def test_the_time_is_copied(playable: Path, shown: Opening) -> None:
     with shown(playable, permissions=["clipboard-read", "clipboard-write"]) as page:
         page.evaluate("timeline.seek(7.5)")
         page.get_by_role("button", name="Copy time").click()
@@ -173,7 +179,7 @@ def test_the_time_is_copied(playable: Path) -> None:
 
 
 @pytest.mark.parametrize("context", [{}, PHONE])
-def test_nothing_is_cut_off_and_the_lanes_are_drawn(playable: Path, context: dict[str, Any]) -> None:
+def test_nothing_is_cut_off_and_the_lanes_are_drawn(playable: Path, context: dict[str, Any], shown: Opening) -> None:
     with shown(playable, **context) as page:
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.wait_for_timeout(300)
@@ -187,20 +193,22 @@ def test_nothing_is_cut_off_and_the_lanes_are_drawn(playable: Path, context: dic
         assert min(shades) > 1
 
 
-def test_print_and_a_page_without_script_show_overview_and_lists(playable: Path) -> None:
+def test_print_and_a_page_without_script_show_overview_and_lists(
+    playable: Path, shown: Opening, opening: Opening
+) -> None:
     with shown(playable) as page:
         assert page.locator("section.static").is_hidden()
         page.emulate_media(media="print")
         assert page.locator("section.static svg").count() == 6
         assert page.locator("section.static").is_visible()
         assert page.locator("#lanes").is_hidden()
-    with opened(playable, java_script_enabled=False) as page:
+    with opening(playable, java_script_enabled=False) as page:
         assert page.locator("section.static").is_visible()
         assert page.locator("#lanes").is_hidden()
         assert "wrong label" in page.content()
 
 
-def test_a_file_that_browsers_do_not_play_has_pictures_that_follow(tmp_path: Path) -> None:
+def test_a_file_that_browsers_do_not_play_has_pictures_that_follow(tmp_path: Path, shown: Opening) -> None:
     page_file = timeline(made_up(duration_s=10, shots=5, sentences=SAID, path="other/old video.avi", codec="mpeg4"))
     with shown(page_file) as page:
         warning = page.locator("#unplayed").inner_text()
@@ -216,14 +224,14 @@ def test_a_file_that_browsers_do_not_play_has_pictures_that_follow(tmp_path: Pat
     assert '<video id="video" src="a.mp4"' in timeline(made_up(duration_s=9, shots=3, sentences=SAID)).read_text()
 
 
-def test_a_file_that_this_browser_cannot_read_says_so(tmp_path: Path) -> None:
+def test_a_file_that_this_browser_cannot_read_says_so(tmp_path: Path, shown: Opening) -> None:
     with shown(timeline(made_up(duration_s=10, shots=5, sentences=()))) as page:
         page.wait_for_function("!document.getElementById('unplayed').hidden")
         assert "This browser cannot play the file" in page.locator("#unplayed").inner_text()
         assert page.locator("#poster").is_visible()
 
 
-def test_an_address_is_opened_at_the_moment(tmp_path: Path) -> None:
+def test_an_address_is_opened_at_the_moment(tmp_path: Path, shown: Opening) -> None:
     pipeline = made_up(
         duration_s=100, shots=5, sentences=SAID, path="other/a.avi", url="https://www.youtube.com/watch?v=xxxxxxxxxxx"
     )
@@ -234,7 +242,7 @@ def test_an_address_is_opened_at_the_moment(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_hours_stay_fluid(tmp_path: Path) -> None:
+def test_two_hours_stay_fluid(tmp_path: Path, shown: Opening) -> None:
     said = [Sentence(f"sentence {n} says what is done now", 4.0 * n, 4.0 * n + 3.5) for n in range(1800)]
     lines = [f"a,{30 * n},{30 * n + 24},step {n % 20}" for n in range(240)]
     segments = "\n".join(["video,start_s,end_s,label", *lines, ""])
