@@ -30,6 +30,7 @@ from stepline.features.network import Network
 from stepline.media.decode import DamagedError, frames
 from stepline.media.timeline import scan
 from stepline.spec import ClipSpec, FrameSpec
+from tests import forked
 from tests.conftest import ROOT
 from tests.features import toy
 from tests.features.test_extract import decoded, present, store
@@ -350,49 +351,6 @@ def test_a_job_that_waits_for_its_shard_has_no_gpu(tmp_path: Path) -> None:
             job.kill()
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from stepline.backbones import registry
-from stepline.features import cache, encoder
-from tests.features import test_networks as tests
-registry.FAMILIES["toy"] = "tests.features.toy"
-cache.CHUNK = 4
-left, call = int(sys.argv[2]), encoder.Encoder.__call__
-def counted(*arguments):
-    global left
-    left -= 1
-    if left < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return call(*arguments)
-encoder.Encoder.__call__ = counted
-if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    works = [tests.work(folder, tests.LISTED, listed=tests.CLIPS), tests.work(folder, tests.WIDE)]
-    tests.store(folder, *works, batch_size=2)
-    tests.store(folder, *reversed(works), batch_size=2)
-    print(left)
-"""
-ENDING = """
-import logging, os, signal, sys
-from pathlib import Path
-from stepline.backbones import registry
-from tests.features import test_networks as tests, toy
-logging.basicConfig(level="INFO", format="%(message)s", stream=sys.stdout, force=True)
-registry.FAMILIES["toy"] = "tests.features.toy"
-folder, ends, whole = Path(sys.argv[1]), sys.argv[2:4], toy.Toy.forward
-def forward(self, clips):
-    if self.conv.out_channels == tests.WIDE.dimension:
-        exec(ends[0])
-    return whole(self, clips)
-toy.Toy.forward = forward
-works = [tests.work(folder, spec) for spec in (tests.TOY, tests.WIDE)]
-for run in sys.argv[3:]:
-    if (process := os.fork()) == 0:
-        exec(run)
-        os._exit(0)
-    print("ended with", os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
-"""
 RUN = "tests.store(folder, *works)"
 OTHER = "tests.store(folder, *reversed(works), manifest='wide.json')"
 TOGETHER = "computing toy, wide in one pass; if it is killed, the next run computes each alone"
@@ -400,8 +358,7 @@ TOGETHER = "computing toy, wide in one pass; if it is killed, the next run compu
 
 def ended(folder: Path, end: str, *runs: str) -> list[str]:
     """Run the stage, each time in a process in which the network ``wide`` ends by ``end``; return what was printed."""
-    command = [sys.executable, "-c", ENDING, str(folder), end, *runs]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = forked.run("tests.features.ending", [str(folder), end, *runs], ROOT, dict(os.environ))
     assert done.returncode == 0, done.stderr
     return [line for line in done.stdout.splitlines() if line.startswith(("computing", "ended"))]
 
@@ -477,8 +434,7 @@ def test_killed_at_any_batch_it_goes_on_and_ends_with_the_same_bytes(tmp_path: P
     def run(folder: Path, batches: int) -> subprocess.CompletedProcess[str]:
         folder.mkdir(exist_ok=True)
         shard(folder, present(a), present(b))
-        command = [sys.executable, "-c", KILLED, str(folder), str(batches)]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        return forked.run("tests.features.killed", [str(folder), str(batches)], ROOT, dict(os.environ))
 
     def content(folder: Path) -> dict[str, bytes]:
         kept = [path for path in (folder / "features").rglob("*") if path.is_file() and path.suffix != ".lock"]
@@ -486,7 +442,7 @@ def test_killed_at_any_batch_it_goes_on_and_ends_with_the_same_bytes(tmp_path: P
 
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     left = [run(whole, 1000)] + [run(killed, batches) for batches in (4, 2, 1000)]
-    codes = [0, -signal.SIGKILL, -signal.SIGKILL, 0]
+    codes = [0, 128 + signal.SIGKILL, 128 + signal.SIGKILL, 0]
     assert [done.returncode for done in left] == codes, [done.stderr for done in left]
     assert int(left[0].stdout) < int(left[-1].stdout)
     assert content(killed) == content(whole)
