@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,12 @@ from tests.media.clips import KINDS, copy_from, make
 
 CLOSE = 1e-4
 LISTED = [(0.0, 1.0), (0.4, 1.9), (1.25, 2.0), (2.2, 3.5)]
-"""The last one runs over the end of all but one of the files."""
+"""The last one runs over the end of cut.mp4."""
+
+
+@cache
+def drawn(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
 
 
 class Seeing(torch.nn.Module):
@@ -37,8 +43,7 @@ class Seeing(torch.nn.Module):
 
     def __init__(self, frames: int) -> None:
         super().__init__()
-        generator = torch.Generator().manual_seed(0)
-        self.weights = torch.nn.Parameter(torch.randn(3 * frames * 28 * 28, 64, generator=generator))
+        self.weights = torch.nn.Parameter(drawn(3 * frames * 28 * 28, 64))
 
     def forward(self, clips: torch.Tensor) -> torch.Tensor:
         return (clips - clips.mean((1, 2, 3, 4), keepdim=True))[..., 3::8, 3::8].flatten(1) @ self.weights
@@ -104,17 +109,19 @@ def lag_s(spec: ClipSpec, ours: np.ndarray, wanted: np.ndarray) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["30.mp4", "variable.mp4", "cut.mp4"])
+@pytest.mark.parametrize("name", ["variable.mp4", "cut.mp4"])
 def test_stored_features_are_those_of_a_plain_script(name: str, tmp_path: Path) -> None:
     path = clip(tmp_path, name)
     video = footage(path)
     banks = extracted(tmp_path, path, *SPECS.values())
     for spec in SPECS.values():
         ours, listed = banks[spec.name][path.stem], () if spec.placement == "grid" else LISTED
-        wanted, wrong = (rows(spec, video, load(spec, {}), listed, late=late) for late in (0, 1))
+        wanted = rows(spec, video, load(spec, {}), listed)
         assert ours.shape == wanted.shape, spec.name
         assert distances(ours, wanted).max() <= CLOSE, spec.name
-        assert np.median(distances(ours, wrong)) > 10 * CLOSE, spec.name
+        if name == "variable.mp4":  # where one frame later is another row
+            wrong = rows(spec, video, load(spec, {}), listed, late=1)
+            assert np.median(distances(ours, wrong)) > 10 * CLOSE, spec.name
         if spec.placement == "grid" and len(ours) >= 3:
             assert lag_s(spec, ours, wanted) == 0, spec.name
 
