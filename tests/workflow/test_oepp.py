@@ -15,10 +15,14 @@ from stepline.datasets.oepp import PARTS
 from tests.benchmarks.oepp.synthetic import CROSSTASK, EVENTS, NOVEL, VIDEOS, write_releases
 from tests.conftest import made_once, snakemake
 from tests.datasets.oepp_sources import write_coin
-from tests.workflow.oepp_study import CONFIG, TEXT, write_features
+from tests.workflow.oepp_study import CONFIG as SMALL
+from tests.workflow.oepp_study import TEXT, write_features
 from tests.workflow.runs import killed, rows, run_study
 
 pytestmark = pytest.mark.slow
+ABSENT = "frequent-t4", "matching-t4", "mlp-t4", "pdpp-t4", "transformer-t3-ce"
+"""Of four actions are also random plans and the Transformer's, of one loss also MSE's."""
+CONFIG = SMALL | {"entries": {name: {"kind": "vlm", "features": "", "settings": {"images": 1}} for name in ABSENT}}
 TABLES = [f"results/oepp/{table}.csv" for table in CONFIG["tables"]]
 LISTS = [f"results/oepp/table{number}.csv" for number in (9, 10)]
 PAGE = "results/oepp/report.html"
@@ -42,7 +46,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
             write_coin()
             write_features(tmp_path_factory.mktemp("features"))
         jobs = run(folder, *TABLES, *LISTS, PAGE, "results/oepp/all", traced=True)
-        assert len([job for job in jobs if job.startswith("fit ")]) == 2 + 5 + 2 * 3
+        assert len([job for job in jobs if job.startswith("fit ")]) == 1 + 4 + 2 * 2
 
     return made_once(tmp_path_factory, "oepp-run", compute)
 
@@ -60,10 +64,10 @@ def test_every_line_has_a_number_but_for_the_language_model(whole: Path) -> None
         f"test {part}": len(NOVEL if part == "novel" else BASE) * VIDEOS[part] for part in PARTS if part != "train"
     }
     for row in found:
-        if row["method"] == "GPT-4o":
+        if row["method"] == "GPT-4o" or row["entry"] in ABSENT:
             assert (row["status"], row["value"]) == ("needs", "")
-            wanted = "results/oepp/table7.csv --configfile oepp.json --config 'oepp={llm: {model: NAME}}'"
-            assert row["command"].endswith(wanted)
+            wanted = "--configfile oepp.json --config 'oepp={llm: {model: NAME}}'"
+            assert row["command"].endswith(f"results/oepp/table{row['table']}.csv {wanted}")
             continue
         other = row["modality"] == "MIL-NCE" or "epochs=2" in row["options"].split(";")
         assert row["status"] in (["not comparable", "ours"] if other else VALUED), row
@@ -74,7 +78,8 @@ def test_every_line_has_a_number_but_for_the_language_model(whole: Path) -> None
 
 
 def test_the_planners_are_told_by_how_they_were_fitted(whole: Path) -> None:
-    by_method = {row["method"]: row for row in rows(whole, TABLES[0]) if row["metric"] == "novel_acc"}
+    found = [row for row in rows(whole, TABLES[0]) if row["setting"] == "T=3"]
+    by_method = {row["method"]: row for row in found if row["metric"] == "novel_acc"}
     for method, seeds in (("MLP-based", "0"), ("Transformer-based", "0"), ("PDPP*", "0;1")):
         row = by_method[method]
         assert row["seeds"] == seeds
@@ -145,7 +150,7 @@ def test_lines_of_the_rebuilt_release_are_not_comparable(copied: Path) -> None:
 
 def test_a_killed_fit_goes_on(copied: Path) -> None:
     target = "results/oepp/fits/split1/pdpp-t3/all/0.safetensors"
-    pdpp = CONFIG["pdpp"] | {"epochs": 60}
+    pdpp = CONFIG["pdpp"] | {"epochs": 12}
     (copied / "oepp.json").write_text(json.dumps({"oepp": CONFIG | {"pdpp": pdpp}}))
     kept = copied / f"{target}.state"
     killed("--cores", "1", "--configfile", "oepp.json", "--", target, folder=copied, when=kept.exists)
