@@ -110,7 +110,7 @@ class TestFound:
 @pytest.mark.parametrize(
     ("entry", "options", "least"),
     [
-        ("aft", {"epochs": 30, "batch_size": 4}, 40),
+        ("aft", {"epochs": 14, "batch_size": 2, "learning_rate": 0.015}, 40),
         ("umt", {"epochs": 10, "batch_size": 16}, 20),
         ("mt-bce", {"epochs": 10}, 35),
     ],
@@ -118,7 +118,7 @@ class TestFound:
 def test_a_head_learns_planted_rows(entry: str, options: dict[str, Any], least: float) -> None:
     pytest.importorskip("torch")
     block, val = HEADS[entry], {entry: {"splits": ["val_seen"]}}
-    of = inputs(entry, **{block: CONFIG[block] | options | {"learning_rate": 0.01}}, entries=val)
+    of = inputs(entry, **{block: CONFIG[block] | {"learning_rate": 0.01} | options}, entries=val)
     learned = values(of, predicted(of, fit(of)))["val_seen_map_03"].values.mean()
     blind = values(of, predicted(inputs("uniform")))["val_seen_map_03"].values.mean()
     assert learned > least > 2 * blind
