@@ -100,7 +100,7 @@ def load(spec, files):
     return Counted()
 """
 EXTRACT = ("--log", "extract.log", "extract", "mine", "--shard", "000", "--backbone", "counted")
-SECONDS = {"a": 10, "b": 150}
+SECONDS = {"a": 10, "b": 80}
 
 
 def prepared(folder: Path, clips: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_extraction_keeps_each_row_that_it_has_computed(
     prepared(tmp_path / "whole", tmp_path / "clips", monkeypatch)
     assert main(EXTRACT) == 0
     expected, total = content(), batches()
-    assert total == 5 + 75
+    assert total == 5 + 40
 
     prepared(tmp_path / "stopped", tmp_path / "clips", monkeypatch)
     Path("slow").touch()

@@ -49,6 +49,9 @@ def read(path: Path, *spans: list[float], **options: Any) -> tuple[dict[str, Any
     return found["audio"], beeps(wav) if wav.exists() else []
 
 
+VP8 = "-c:v", "libvpx", "-deadline", "realtime", "-cpu-used", "8"
+
+
 def second_pass(path: Path) -> None:
     """Write a video of 6 s, with a beep each second, that is decoded twice."""
     seconds = [*source(PICTURE + "6"), *source(BEEPS + "6")]
@@ -58,7 +61,7 @@ def second_pass(path: Path) -> None:
         return
     if path.stem == "resized":
         for size in ("320x240", "160x120"):
-            ffmpeg(*source(f"testsrc2=s={size}:r=25:d=3"), "-c:v", "libvpx", path.with_name(f"{size}.webm"))
+            ffmpeg(*source(f"testsrc2=s={size}:r=25:d=3"), *VP8, path.with_name(f"{size}.webm"))
         path.with_name("list").write_text("file 320x240.webm\nfile 160x120.webm\n")
         joined = "-f", "concat", "-i", path.with_name("list")
         ffmpeg(*joined, *seconds[4:], "-map", "0:v", "-map", "1:a", "-c:v", "copy", "-c:a", "libopus", path)

@@ -87,7 +87,7 @@ def read_slowly(path: Path) -> Iterator[int]:
 @pytest.mark.slow
 def test_its_read_ahead_is_refused_before_memory_is_full(tmp_path: Path) -> None:
     grey = np.full((720, 1280, 3), 90, np.uint8)
-    path = make(tmp_path / "a.mp4", [Fraction(i, 30) for i in range(400)], picture=lambda i: grey)
-    limits = Limits(memory_mb=600, least_s=60, s_per_video_s=4)
+    path = make(tmp_path / "a.mp4", [Fraction(i, 30) for i in range(200)], picture=lambda i: grey)
+    limits = Limits(memory_mb=300, least_s=60, s_per_video_s=4)
     with pytest.raises(MediaError, match="decord filled [0-9]+ MB by reading ahead: set media.reader to pyav"):
-        list(killable(read_slowly, path, limits=limits, duration_s=13))
+        list(killable(read_slowly, path, limits=limits, duration_s=7))
