@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -83,16 +84,24 @@ def create(content: str, prefix: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", prefix], check=True)
     packages = next(prefix.glob("lib/python*/site-packages"))
     for dist in closure(wanted):
-        for name in {file.parts[0] for file in dist.files or ()} - {"..", "__pycache__"}:
+        for name, path in _top(dist.name).items():
             link = packages / name
             if not link.exists():
-                link.symlink_to(Path(str(dist.locate_file(name))).resolve())
+                link.symlink_to(path)
+
+
+@cache
+def _top(name: str) -> dict[str, Path]:
+    """Return the files and folders that a distribution has in ``site-packages``."""
+    dist = distribution(name)
+    names = {file.parts[0] for file in dist.files or ()} - {"..", "__pycache__"}
+    return {name: Path(str(dist.locate_file(name))).resolve() for name in names}
 
 
 def closure(names: Iterable[str]) -> list[Distribution]:
     """Return the installed distributions that ``names`` and their requirements, to the end, stand for."""
     found: dict[str, Distribution] = {}
-    todo = [Requirement(name) for name in names]
+    todo = [*map(_requirement, names)]
     seen = set()
     while todo:
         requirement = todo.pop()
@@ -102,10 +111,13 @@ def closure(names: Iterable[str]) -> list[Distribution]:
         dist = found.setdefault(requirement.name, distribution(requirement.name))
         extras = {"", *requirement.extras}
         for line in dist.requires or ():
-            child = Requirement(line)
+            child = _requirement(line)
             if child.marker is None or any(child.marker.evaluate({"extra": extra}) for extra in extras):
                 todo.append(child)
     return list(found.values())
+
+
+_requirement = cache(Requirement)
 
 
 def main(root: str, *words: str) -> int:
