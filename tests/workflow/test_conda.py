@@ -21,6 +21,7 @@ LIKE_OTHERS = (
 """Entries whose modules others import too."""
 DEMO = {
     "releases": ["demo"],
+    "subset": {"videos": ["soup", "garden", "room"]},
     "transcripts": "asr",
     "text_encoders": ["tfidf", "minilm"],
     "video_encoders": ["histogram"],
