@@ -14,7 +14,8 @@ from tests.chaos.sequence import play
 from tests.chaos.study import clip, recogniser
 
 pytestmark = pytest.mark.slow
-SEEDS = (1, 3, 7)
+SEEDS = (3, 7)
+"""They draw what kills runs and starts two at once; `make chaos` plays many more."""
 
 
 @pytest.fixture(scope="module")
