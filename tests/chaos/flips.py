@@ -1,5 +1,6 @@
 """A bit of a cached file is another one: whoever reads it gets what was written, or one line that names the file."""
 
+import atexit
 import json
 import random
 from collections import Counter
@@ -144,6 +145,7 @@ def _asked() -> object:
 
 
 _kept = ExitStack()
+atexit.register(_kept.close)  # while threads that serve go on: to wait for one later takes for ever
 CACHES = {
     "features": Cache(lambda: store.write(Path("000"), SPEC, ROWS, 1.0, sources={"a": "1", "b": "2"}), _bank),
     "texts": Cache(

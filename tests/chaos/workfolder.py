@@ -1,5 +1,6 @@
 """A work folder of three small videos, and its state before and after each verb that nothing disturbs."""
 
+import atexit
 import json
 import os
 import shutil
@@ -29,6 +30,7 @@ VERBS = {
 }
 VIDEOS = ("a", "b", "c")
 _kept = ExitStack()
+atexit.register(_kept.close)  # while threads that serve go on: to wait for one later takes for ever
 
 
 def heard(request: Request) -> Reply:
