@@ -39,6 +39,8 @@ UNSAID = (
     "Using shell:",
 )
 """Prefixes of messages that are redundant or uninformative."""
+BY_INTERRUPT = "died with <Signals.SIGINT: 2>.", "returned non-zero exit status 130."
+"""The end of the message on a job that an interrupt ended, and of one on a job whose shell says so."""
 REPEATED = "RuleException", "WorkflowError"
 """Exceptions that, after a job has failed, only repeat the names of the failed jobs."""
 
@@ -90,6 +92,8 @@ class LogHandler(LogHandlerBase):
 
     def _error(self, exception: str, text: str) -> None:
         of_job = exception == "RuleException" and "CalledProcessError" in text  # the job's own event follows
+        if of_job and text.rstrip().endswith(BY_INTERRUPT):
+            self._run.interrupted = True  # a terminal's interrupt, whose signal Python has not handled yet
         if not (of_job or self._run.interrupted or (exception in REPEATED and self._run.failed)):
             self._say(in_one_line(sys.exc_info()[1], self.workflow) or text)
 

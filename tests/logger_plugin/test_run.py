@@ -210,6 +210,28 @@ def handler(**asked: Any) -> LogHandler:
     return LogHandler(settings, None)
 
 
+def event(kind: LogEvent, text: str = "", **more: Any) -> logging.LogRecord:
+    record = logging.LogRecord("snakemake", logging.ERROR, "", 0, text, None, None)
+    record.__dict__ |= {"event": kind} | more
+    return record
+
+
+@pytest.mark.parametrize("ended", ["died with <Signals.SIGINT: 2>", "returned non-zero exit status 130"])
+def test_a_job_that_an_interrupt_ends_before_snakemake_knows_has_not_failed(
+    ended: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taking = handler()
+    taking.emit(event(LogEvent.RUN_INFO, stats={"media": 1}))
+    taking.emit(event(LogEvent.JOB_INFO, **job(1)))
+    text = f"RuleException:\nCalledProcessError in file \"media.smk\", line 21:\nCommand 'stepline media' {ended}.\n"
+    taking.emit(event(LogEvent.ERROR, text, exception="RuleException"))
+    taking.emit(event(LogEvent.JOB_ERROR, jobid=1))
+    taking.close()
+    printed = capsys.readouterr().err
+    assert "0 of 1 job done; not finished: media of mine, shard 001" in printed
+    assert "failed: 1 job" not in printed
+
+
 def test_messages_that_say_something_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
     taking = handler()
     for level, text in (
@@ -219,9 +241,7 @@ def test_messages_that_say_something_are_kept(capsys: pytest.CaptureFixture[str]
         (logging.WARNING, "a warning"),
     ):
         taking.emit(logging.LogRecord("snakemake", level, "", 0, text, None, None))
-    error = logging.LogRecord("snakemake", logging.ERROR, "", 0, "MissingInputException in rule all", None, None)
-    error.event, error.exception = LogEvent.ERROR, "MissingInputException"
-    taking.emit(error)
+    taking.emit(event(LogEvent.ERROR, "MissingInputException in rule all", exception="MissingInputException"))
     taking.close()
     assert capsys.readouterr().err.splitlines() == [
         "Nothing to be done (all requested files are present and up to date).",
