@@ -31,6 +31,7 @@ from stepline.backbones.torchvision import make_importable
 from stepline.config import validate
 from stepline.media import headers, process
 from stepline.plans import BENCHMARKS
+from stepline.runs import record
 from tests import reads, traces
 from tests.fork_client import ask
 
@@ -155,11 +156,12 @@ def _prepare() -> None:
             with suppress(ImportError):
                 import_module(name)
     import_module("snakemake.cli").get_argument_parser()  # looks for plug-ins in all that is installed
-    for benchmark in BENCHMARKS:  # what is read from the package is kept
+    for benchmark in BENCHMARKS:  # what these read of the package, and its commit, they keep
         benchmark.scoring_source()
         for kind in benchmark.kinds.values():
             if kind.method:
                 benchmark.source(kind)
+    record._commit()
     validate({})
     for extractor in import_module("yt_dlp.extractor").gen_extractor_classes():
         extractor.suitable("")  # compiles the patterns of its addresses

@@ -475,15 +475,6 @@ def computed(supplied: Made, monkeypatch: pytest.MonkeyPatch) -> Made:
     score = {"metrics": dict.fromkeys(supplied.metrics, measured), "needs": [], "status": "present"}
     monkeypatch.setattr(type(supplied), "read_score", lambda self, job: score)
     monkeypatch.setattr(type(supplied), "missing", lambda self, entry, release: ())
-    spec, known = type(supplied).spec, dict[tuple[Any, ...], tuple[str, Made]]()  # every number of a job asks for it
-
-    def kept(made: Made, job: Job) -> str:
-        key = id(made), job.release, job.entry.id, job.context_s
-        if key not in known:
-            known[key] = spec(made, job), made  # which keeps its id
-        return known[key][0]
-
-    monkeypatch.setattr(type(supplied), "spec", kept)
     config = copy.deepcopy(supplied.config)
     paper_release = supplied.paper_release or supplied.options["releases"]
     config[supplied.name]["releases"] = [paper_release] if supplied.paper_release else paper_release

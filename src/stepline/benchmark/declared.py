@@ -280,6 +280,10 @@ class Declared(Generic[AnyEntry]):
         """The options with all published values."""
         return defaults(self.name, self.config)
 
+    @cached_property
+    def _decoding_defaults(self) -> dict[str, Config]:
+        return {block: defaults(block, self.config) for block in {*VIDEO_OPTIONS.values(), *NETWORK_OPTIONS.values()}}
+
     @property
     def subset(self) -> str:
         """A description of the evaluated subset of videos; "" for all videos."""
@@ -322,7 +326,7 @@ class Declared(Generic[AnyEntry]):
         read = VIDEO_OPTIONS if names or entry.kind.decoded else {}
         read = read | (NETWORK_OPTIONS if {*names} - FRAME_BACKBONES.keys() else {})
         for key, block in read.items():
-            option = Option(self.config[block][key], defaults(block, self.config)[key], said=False)
+            option = Option(self.config[block][key], self._decoding_defaults[block][key], said=False)
             found |= {f"{block}.{key}": option} if option.differs else {}
         crops = self.config["features"]["crops"]
         return found | {

@@ -34,6 +34,7 @@ def _numbers(
         imported = benchmark.imported(entry, release)
         found = benchmark.read_score(job) if entry.kind.method else _counted(benchmark, entry, release)
         score, needs = found, tuple(map(Need.parse, found["needs"]))
+    spec = "" if score is None or not entry.kind.method else benchmark.spec(job)
     options = dict(benchmark.line_options(line, release))
     scoring, standard = benchmark.options["metrics"], benchmark.defaults["metrics"]
     for metric in table.metrics:
@@ -63,7 +64,7 @@ def _numbers(
             options=options | scored_by,
             blind=benchmark.blind(entry, metric),
             paper_release=benchmark.paper_release or release,
-            spec="" if score is None or not entry.kind.method else benchmark.spec(job),
+            spec=spec,
             note="; ".join(filter(None, [line.note, *imported, benchmark.note(table, line, release, metric)])),
             command=benchmark.filled_by(f"{table.file}.csv", wanted),
             score=None if wanted else score,
