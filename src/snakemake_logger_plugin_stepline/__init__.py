@@ -40,7 +40,7 @@ UNSAID = (
 )
 """Prefixes of messages that are redundant or uninformative."""
 BY_INTERRUPT = "died with <Signals.SIGINT: 2>.", "returned non-zero exit status 130."
-"""The end of the message on a job that an interrupt ended, and of one on a job whose shell says so."""
+"""The ends of messages on jobs that an interrupt ended: the shell dies of it too, or returns the job's exit code."""
 REPEATED = "RuleException", "WorkflowError"
 """Exceptions that, after a job has failed, only repeat the names of the failed jobs."""
 
@@ -58,6 +58,7 @@ class LogHandler(LogHandlerBase):
     has_formatter = True
     needs_rulegraph = False
     workflow: "Workflow | None" = None
+    _by_interrupt = False
     _closed = False
 
     @cached_property
@@ -80,7 +81,7 @@ class LogHandler(LogHandlerBase):
             case LogEvent.JOB_FINISHED:
                 self._run.finish(said["job_id"])
             case LogEvent.JOB_ERROR:
-                self._run.fail(said["jobid"])
+                self._run.fail(said["jobid"], by_interrupt=self._by_interrupt)
             case LogEvent.ERROR:
                 self._error(said["exception"], str(record.msg))
 
@@ -92,8 +93,7 @@ class LogHandler(LogHandlerBase):
 
     def _error(self, exception: str, text: str) -> None:
         of_job = exception == "RuleException" and "CalledProcessError" in text  # the job's own event follows
-        if of_job and text.rstrip().endswith(BY_INTERRUPT):
-            self._run.interrupted = True  # a terminal's interrupt, whose signal Python has not handled yet
+        self._by_interrupt = of_job and text.rstrip().endswith(BY_INTERRUPT)
         if not (of_job or self._run.interrupted or (exception in REPEATED and self._run.failed)):
             self._say(in_one_line(sys.exc_info()[1], self.workflow) or text)
 

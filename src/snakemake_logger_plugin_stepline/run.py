@@ -37,6 +37,7 @@ class Run:
         self._made: list[Job] = []
         self._touched: list[Job] = []
         self._failed: dict[int, Job] = {}
+        self._by_interrupt: set[int] = set()
         self._reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._began = time.monotonic()
         main = threading.current_thread() is threading.main_thread()
@@ -87,10 +88,11 @@ class Run:
             self._made.append(self._jobs[number])
             self._end(number, failed=False)
 
-    def fail(self, number: int) -> None:
-        """Count a job as failed."""
+    def fail(self, number: int, *, by_interrupt: bool = False) -> None:
+        """Count a job as failed; one that an interrupt ended, only until the user's interrupt of the run is known."""
         if not self.interrupted and number in self._jobs:
             self._failed[number] = self._jobs[number]
+            self._by_interrupt |= {number} if by_interrupt else set()
             self._end(number, failed=True)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -152,6 +154,8 @@ class Run:
         if not self._jobs:
             return
         names = [job.message for stage in self._stages.values() for job in stage.running.values()]
+        if self.interrupted:
+            names += [self._failed.pop(number).message for number in sorted(self._by_interrupt & self._failed.keys())]
         done = f"{len(self._made)} of {jobs(self._totals.total())} done"
         took = duration(time.monotonic() - self._began)
         if self.interrupted:

@@ -217,19 +217,22 @@ def event(kind: LogEvent, text: str = "", **more: Any) -> logging.LogRecord:
 
 
 @pytest.mark.parametrize("ended", ["died with <Signals.SIGINT: 2>", "returned non-zero exit status 130"])
-def test_a_job_that_an_interrupt_ends_before_snakemake_knows_has_not_failed(
-    ended: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_a_job_that_an_interrupt_ends_first_has_failed_only_if_the_run_is_not_interrupted(
+    ended: str, interrupted: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     taking = handler()
-    taking.emit(event(LogEvent.RUN_INFO, stats={"media": 1}))
-    taking.emit(event(LogEvent.JOB_INFO, **job(1)))
-    text = f"RuleException:\nCalledProcessError in file \"media.smk\", line 21:\nCommand 'stepline media' {ended}.\n"
-    taking.emit(event(LogEvent.ERROR, text, exception="RuleException"))
-    taking.emit(event(LogEvent.JOB_ERROR, jobid=1))
+    taking.emit(event(LogEvent.RUN_INFO, stats={"media": 2}))
+    for number, how in ((1, "returned non-zero exit status 1"), (2, ended)):
+        taking.emit(event(LogEvent.JOB_INFO, **job(number)))
+        text = f"RuleException:\nCalledProcessError in file \"a.smk\", line 21:\nCommand 'stepline media' {how}.\n"
+        taking.emit(event(LogEvent.ERROR, text, exception="RuleException"))
+        taking.emit(event(LogEvent.JOB_ERROR, jobid=number))
+    taking._run.interrupted = interrupted
     taking.close()
     printed = capsys.readouterr().err
-    assert "0 of 1 job done; not finished: media of mine, shard 001" in printed
-    assert "failed: 1 job" not in printed
+    assert ("0 of 2 jobs done; not finished: media of mine, shard 002" in printed) == interrupted
+    assert ("failed: 1 job" if interrupted else "failed: 2 jobs") in printed
 
 
 def test_messages_that_say_something_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
