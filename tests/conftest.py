@@ -46,9 +46,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     So no process waits for the demo's run, and no slow test is left for the end.
     """
-    needing = [item for item in items if "demo_run" in getattr(item, "fixturenames", ())]
-    first = needing[0].path if needing else None
-    items.sort(key=lambda item: (item.path != first, item.get_closest_marker("slow") is None, item in needing))
+    first = next((item.path for item in items if "demo_run" in item.fixturenames), None)
+    items.sort(
+        key=lambda item: (item.path != first, item.get_closest_marker("slow") is None, "demo_run" in item.fixturenames)
+    )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

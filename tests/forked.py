@@ -156,7 +156,7 @@ def _prepare() -> None:
             with suppress(ImportError):
                 import_module(name)
     import_module("snakemake.cli").get_argument_parser()  # looks for plug-ins in all that is installed
-    for benchmark in BENCHMARKS:  # what these read of the package, and its commit, they keep
+    for benchmark in BENCHMARKS:  # fills the caches that each job would fill
         benchmark.scoring_source()
         for kind in benchmark.kinds.values():
             if kind.method:

@@ -145,7 +145,7 @@ def _asked() -> object:
 
 
 _kept = ExitStack()
-atexit.register(_kept.close)  # while threads that serve go on: to wait for one later takes for ever
+atexit.register(_kept.close)  # before the threads that serve are gone
 CACHES = {
     "features": Cache(lambda: store.write(Path("000"), SPEC, ROWS, 1.0, sources={"a": "1", "b": "2"}), _bank),
     "texts": Cache(

@@ -30,7 +30,7 @@ VERBS = {
 }
 VIDEOS = ("a", "b", "c")
 _kept = ExitStack()
-atexit.register(_kept.close)  # while threads that serve go on: to wait for one later takes for ever
+atexit.register(_kept.close)  # before the threads that serve are gone
 
 
 def heard(request: Request) -> Reply:

@@ -31,7 +31,7 @@ TIMES = [Fraction(i, 10) for i in range(20)]
 
 
 def clip(path: Path, *, brightness: int = 60, frames: int = 20, amplitude: int = 300) -> Path:
-    """A clip with one cut in its middle, and a tone so quiet that no recogniser takes it for speech."""
+    """A clip with one cut in its middle, and a tone that no recogniser takes for speech at its default amplitude."""
     import numpy as np
 
     from tests.media.clips import make

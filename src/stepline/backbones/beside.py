@@ -71,7 +71,7 @@ class _Finder:
 
 def _taken(names: set[str]) -> dict[str, ModuleType]:
     """Remove these modules and their submodules from ``sys.modules`` and return them."""
-    there = names & sys.modules.keys()  # mostly none of thousands
+    there = names & sys.modules.keys()  # usually none, and thousands of other modules
     return {name: sys.modules.pop(name) for name in [*sys.modules] if name.partition(".")[0] in there} if there else {}
 
 
