@@ -186,10 +186,12 @@ def test_there_is_an_end_to_attempts(serve: Callable[..., Server]) -> None:
         (Reply(status=404, body=b"no such model"), DownloadError, "127.0.0.1: HTTP 404: no such model"),
         (Reply(status=301), DownloadError, "HTTP 301"),
         (Reply(status=429, body=b'{"error": {"code": "insufficient_quota"}}'), DownloadError, "insufficient_quota"),
-        (Reply(body=b"<html>"), DownloadError, "127.0.0.1: the answer is not a chat completion: <html>"),
-        (Reply(body=b'{"choices": []}'), DownloadError, "is not a chat completion"),
-        (Reply(body=b'{"choices": [{"message": {"content": [1]}}]}'), DownloadError, "is not a chat completion"),
-        (Reply(body=b"[1]"), DownloadError, "is not a chat completion"),
+        (Reply(body=b"<html>"), DownloadError, "127.0.0.1: the answer is not JSON: Expecting value"),
+        (Reply(body=b'{"choices": []}'), DownloadError, "the answer is invalid at $.choices (minItems: 1)"),
+        (Reply(body=b'{"choices": [{"message": {"content": [1]}}]}'), DownloadError, "[0].message.content (type: "),
+        (Reply(body=b"[1]"), DownloadError, "the answer is invalid at $ (type: object)"),
+        (completion("so \ud800"), DownloadError, "the answer is not JSON: 'utf-8' codec can't encode"),
+        (Reply(body=b"[" * 100_000), DownloadError, "the answer is not JSON: maximum recursion depth"),
     ],
 )  # fmt: skip
 def test_a_refusal_is_one_line_and_is_not_asked_again(

@@ -41,6 +41,29 @@ ERRORS = {
 }
 """Errors of SQLite that no damage of the store causes, with those of the system."""
 
+ANSWER = {
+    "type": "object",
+    "required": ["choices"],
+    "properties": {
+        "choices": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["message"],
+                "properties": {
+                    "message": {
+                        "type": "object",
+                        "required": ["content"],
+                        "properties": {"content": {"type": ["string", "null"]}},
+                    }
+                },
+            },
+        }
+    },
+}
+"""The schema of a chat completion: what is read of it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
@@ -174,7 +197,7 @@ class _Asker:
             raise DownloadError(reason)
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         limits = httpx.Limits(max_connections=self._service.concurrency)
-        return service_client(timeout_s=TIMEOUT_S, headers=headers, limits=limits)
+        return service_client(ANSWER, timeout_s=TIMEOUT_S, headers=headers, limits=limits)
 
     def _ask(self, client: httpx.Client, conversation: Conversation) -> Answer:
         url = f"{self._service.url.rstrip('/')}/chat/completions"
@@ -198,21 +221,14 @@ class _Asker:
         raise DownloadError(f"{host}{reason}")
 
     def _answer(self, response: httpx.Response) -> Answer:
-        try:
-            content = without_key(response.json(), self._key)
-            choice = content["choices"][0]
-            text = choice["message"]["content"]
-            if not isinstance(text, str | None):
-                raise TypeError
-            return Answer(
-                text=text or "",
-                finish_reason=str(choice.get("finish_reason")),
-                model=str(content.get("model")),
-                usage=json.dumps(content.get("usage")),
-            )
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-            said = " ".join(self._said(response).split())[:100]
-            raise DownloadError(f"{response.url.host}: the answer is not a chat completion: {said}") from None
+        content = without_key(response.json(), self._key)
+        choice = content["choices"][0]
+        return Answer(
+            text=choice["message"]["content"] or "",
+            finish_reason=str(choice.get("finish_reason")),
+            model=str(content.get("model")),
+            usage=json.dumps(content.get("usage")),
+        )
 
     def _said(self, response: httpx.Response) -> str:
         return response.text.replace(self._key, "***") if self._key else response.text

@@ -176,14 +176,22 @@ def test_words_are_put_in_order(tmp_path: Path, scripted: Script) -> None:
     assert read(tmp_path / "transcripts/a.parquet") == (sentence(*SECOND[0]),)
 
 
-@pytest.mark.parametrize(("start_s", "end_s"), [(2.0, 1.0), (-1.0, 1.0), (0.0, float("nan")), (0.0, float("inf"))])
-def test_times_that_cannot_be_are_a_record(start_s: float, end_s: float, tmp_path: Path, scripted: Script) -> None:
+@pytest.mark.parametrize(
+    ("start_s", "end_s", "reason"),
+    [
+        (2.0, 1.0, "the answer has text from 2 to 1 s, where no audio is"),
+        (0.0, 34.0, "the answer has text from 0 to 34 s, where no audio is"),
+        (-1.0, 1.0, "127.0.0.1: the answer is invalid at $.results.utterances[0].start (minimum: 0)"),
+        (0.0, float("nan"), "127.0.0.1: the answer is not JSON: NaN is not a number"),
+    ],
+)
+def test_times_that_cannot_be_are_a_record(
+    start_s: float, end_s: float, reason: str, tmp_path: Path, scripted: Script
+) -> None:
     audio(tmp_path, a=3)
     failed = run(tmp_path, scripted([listened([("What?", start_s, end_s)])]).url)["a"]
-    assert (failed["status"], failed["reason"]) == (
-        "failed",
-        "the answer holds an utterance that ends before it starts",
-    )
+    assert (failed["status"], failed["reason"]) == ("failed", reason)
+    assert not (tmp_path / "transcripts/answers").exists()
 
 
 def test_a_confidence_is_at_most_1(tmp_path: Path, scripted: Script) -> None:
@@ -194,13 +202,11 @@ def test_a_confidence_is_at_most_1(tmp_path: Path, scripted: Script) -> None:
     assert [said.confidence for said in read(tmp_path / "transcripts/a.parquet")] == [1.0]
 
 
-@pytest.mark.parametrize("confidence", [-0.5, float("nan")])
-def test_a_confidence_that_cannot_be_is_a_record(confidence: float, tmp_path: Path, scripted: Script) -> None:
-    audio(tmp_path, a=3)
+def odd(**changes: Any) -> Reply:
+    """Return an answer with a changed utterance."""
     answer = response(SECOND)
-    answer["results"]["utterances"][0]["words"][1]["confidence"] = confidence
-    failed = run(tmp_path, scripted([Reply(body=json.dumps(answer).encode())]).url)["a"]
-    assert (failed["status"], failed["reason"]) == ("failed", "the answer holds a missing confidence or one below 0")
+    answer["results"]["utterances"][0] |= changes
+    return Reply(body=json.dumps(answer).encode())
 
 
 def test_a_failure_leaves_no_transcript_of_another_video(tmp_path: Path, scripted: Script) -> None:
@@ -248,7 +254,11 @@ def test_seconds_that_no_answer_covers_are_named_and_paid_twice_at_most(tmp_path
 
 @pytest.mark.parametrize(
     "answer",
-    [listened(FIRST, duration_s=5), listened(FIRST[:1], duration_s=5.1), listened([], duration_s=float("nan"))],
+    [
+        listened(FIRST, duration_s=5),
+        listened(FIRST[:1], duration_s=5.1),
+        Reply(body=b'{"results": {"utterances": []}}'),
+    ],
 )
 def test_an_answer_that_covers_the_audio_or_states_no_length_is_not_asked_again(
     answer: Reply, tmp_path: Path, scripted: Script
@@ -287,19 +297,28 @@ def test_after_three_retries_the_video_is_a_record_and_the_others_go_on(tmp_path
         (Reply(400, body=b'{"err_code":"Bad Request","err_msg":"corrupt or unsupported data"}'), "HTTP 400.*corrupt"),
         (Reply(402), "HTTP 402"),
         (Reply(301, headers={"Location": "http://127.0.0.1:9/"}), "HTTP 301"),
+        (Reply(204, b""), "the answer is not JSON"),
+        (Reply(400, b"\xff"), "'utf-8' codec"),
+        (Reply(400, b"[" * 100_000), "recursion"),
         (Reply(body=b"<html>a proxy's page</html>"), "the answer is not JSON"),
         (Reply(body=b'{"results": {"utterances": ['), "the answer is not JSON"),
-        (Reply(body=b"null"), "the answer holds no utterances"),
-        (Reply(body=b"[]"), "the answer holds no utterances"),
-        (Reply(body=b'"words"'), "the answer holds no utterances"),
-        (Reply(body=b'{"request_id": "1"}'), "the answer holds no utterances"),
-        (Reply(body=b'{"results": {"channels": []}}'), "the answer holds no utterances"),
-        (Reply(body=b'{"results": {"utterances": 5}}'), "the answer holds no utterances"),
-        (Reply(body=b'{"results": {"utterances": [{"transcript": "a"}]}}'), "the answer holds no utterances"),
-        (
-            Reply(body=b'{"results": {"utterances": [{"transcript": "a", "start": "soon", "end": 1, "words": []}]}}'),
-            "the answer holds no utterances",
-        ),
+        (Reply(body=b'{"results": "\xff"}'), "the answer is not JSON: 'utf-8' codec"),
+        (Reply(body=b"[" * 100_000), "the answer is not JSON: .*recursion"),
+        (Reply(body=b"null"), r"the answer is invalid at \$ \(type: object\)"),
+        (Reply(body=b"[]"), r"invalid at \$ \(type: object\)"),
+        (Reply(body=b'{"request_id": "1"}'), r"invalid at \$ \(required: \['results'\]\)"),
+        (Reply(body=b'{"results": {"channels": []}}'), r"invalid at \$\.results \(required: \['utterances'\]\)"),
+        (Reply(body=b'{"results": {"utterances": 5}}'), r"invalid at \$\.results\.utterances \(type: array\)"),
+        (Reply(body=b'{"results": {"utterances": [], "channels": [5]}}'), r"results\.channels\[0\] \(type: object\)"),
+        (Reply(body=b'{"results": {"utterances": [{"transcript": "a"}]}}'), r"utterances\[0\] \(required: "),
+        (odd(words="abc"), r"utterances\[0\]\.words \(type: array\)"),
+        (odd(words=[{"start": 0, "end": 0, "confidence": 0}]), r"words\[0\] \(required: \['word'\]\)"),
+        (odd(start="soon"), r"utterances\[0\]\.start \(type: number\)"),
+        (odd(end=int("9" * 400)), r"utterances\[0\]\.end \(type: number\)"),
+        (odd(confidence=-0.5), r"utterances\[0\]\.confidence \(minimum: 0\)"),
+        (odd(confidence=float("nan")), "the answer is not JSON: NaN is not a number"),
+        (odd(transcript="Pour \ud800 it."), "the answer is not JSON: .*surrogates not allowed"),
+        (odd(transcript=None), r"utterances\[0\]\.transcript \(type: string\)"),
     ],
 )
 def test_a_refusal_is_a_record_and_asked_once_a_run(
@@ -311,6 +330,7 @@ def test_a_refusal_is_a_record_and_asked_once_a_run(
     assert failed["status"] == "failed"
     assert re.search(reason, failed["reason"])
     assert len(server.requests) == 1
+    assert not (tmp_path / "transcripts/answers").exists()
     assert run(tmp_path, server.url)["a"]["status"] == "present"
 
 

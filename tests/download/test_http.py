@@ -261,7 +261,7 @@ def test_another_part_than_the_one_asked_for_is_not_appended(server: FileServer,
 
 def test_a_part_that_was_not_asked_for_is_no_file(server: FileServer) -> None:
     server.next["/a"] = [("page", 206)] * 3
-    assert "does not fit the one on the server (3 attempts)" in refused(server)
+    assert "another part than the requested one (3 attempts)" in refused(server)
     assert parts() == []
 
 

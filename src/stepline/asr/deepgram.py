@@ -15,11 +15,12 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.asr.engine import RecognitionError, lacks
+from stepline.asr.engine import Heard, lacks
 from stepline.asr.engines import KEYS, absent_key, key
 from stepline.asr.languages import AUTO, ENGLISH, TAG, Spoken
 from stepline.asr.transcript import Sentence, Word
 from stepline.download import WorthRetryingError, may_pass, retried, retry_after, unreachable
+from stepline.download.answers import checked, service_client, without_key
 from stepline.errors import DownloadError, MissingError
 from stepline.media.audio import RATE
 
@@ -32,6 +33,47 @@ ATTEMPTS = 4
 LONGEST_WAIT_S = 600.0
 """If the service requests a longer wait, the request is left to another run."""
 TIMEOUT_S = 600.0
+_NUMBER = {"type": "number", "minimum": 0}
+_TEXT = {"type": "string"}
+_SAID = {
+    "type": "object",
+    "required": ["start", "end", "confidence"],
+    "properties": {
+        "start": _NUMBER,
+        "end": _NUMBER,
+        "confidence": _NUMBER,
+        "word": _TEXT,
+        "punctuated_word": _TEXT,
+        "transcript": _TEXT,
+        "words": {"type": "array", "items": {"$ref": "#/$defs/said", "required": ["word"]}},
+    },
+}
+ANSWER = {
+    "$defs": {"said": _SAID},
+    "type": "object",
+    "required": ["results"],
+    "properties": {
+        "metadata": {"type": "object", "properties": {"duration": {"type": ["number", "null"], "minimum": 0}}},
+        "results": {
+            "type": "object",
+            "required": ["utterances"],
+            "properties": {
+                "utterances": {"type": "array", "items": {"$ref": "#/$defs/said", "required": ["transcript", "words"]}},
+                "channels": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "detected_language": {"type": ["string", "null"]},
+                            "language_confidence": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+"""The schema of an answer: what is read of it, in the service's own terms."""
 VARIABLE = KEYS["deepgram"]
 
 
@@ -51,23 +93,20 @@ class Deepgram:
     def answer(self, samples: NDArray[np.int16]) -> bytes:
         """Return the service's answer. If it covers less than the audio, the service is asked once more.
 
-        Raises RecognitionError if the service cannot be reached or refuses the audio, and MissingError if it refuses
-        the key or there is no key.
+        Raises DownloadError if the service cannot be reached, refuses the audio or sends an invalid answer, and
+        MissingError if it refuses the key or there is no key.
         """
         _check_key()
         if reason := unreachable(self._url):
-            raise RecognitionError(reason)
+            raise DownloadError(reason)
         wav = _wav(samples)
 
         def ask() -> bytes:
             return retried(lambda: self._ask(wav), attempts=ATTEMPTS, longest_wait_s=LONGEST_WAIT_S, prefix=self._host)
 
-        try:
-            answer = ask()
-            if lacks(self.covered_s(answer), samples):
-                answer = max(answer, ask(), key=self.covered_s)
-        except DownloadError as error:
-            raise RecognitionError(str(error)) from None
+        answer = ask()
+        if lacks(self.heard(answer).covered_s, samples):
+            answer = max(answer, ask(), key=lambda each: self.heard(each).covered_s)
         return answer
 
     @property
@@ -78,8 +117,6 @@ class Deepgram:
         from deepgram.core.api_error import ApiError
         from deepgram.core.jsonable_encoder import jsonable_encoder
 
-        from stepline.download.answers import without_key
-
         try:
             answer = self._client.listen.v1.media.transcribe_file(
                 request=wav, request_options={"max_retries": 0}, **self.parameters
@@ -87,27 +124,23 @@ class Deepgram:
             return json.dumps(without_key(jsonable_encoder(answer), key("deepgram"))).encode()
         except ApiError as error:
             self._refuse(error)
-        except RecursionError:
-            raise RecognitionError(f"{self._host}the answer is not JSON") from None
 
     @cached_property
     def _client(self) -> "DeepgramClient":
         from deepgram import DeepgramClient
         from deepgram.environment import DeepgramClientEnvironment
 
-        from stepline.download.answers import service_client
-
         return DeepgramClient(
             api_key=key("deepgram"),
             environment=DeepgramClientEnvironment(base=self._url, production="", agent="", agent_rest=""),
             timeout=TIMEOUT_S,
-            httpx_client=service_client(timeout_s=TIMEOUT_S),
+            httpx_client=service_client(ANSWER, timeout_s=TIMEOUT_S),
         )
 
     def _refuse(self, error: "ApiError") -> NoReturn:
         status = error.status_code or 0
         if status == 200:
-            raise RecognitionError("the answer is not JSON")
+            raise DownloadError(f"{self._host}the answer is invalid")
         body = error.body if isinstance(error.body, str) else json.dumps(error.body, separators=(",", ":"))
         said = " ".join(body.replace(key("deepgram"), "***").split())[:200]
         reason = f"HTTP {status}: {said}"
@@ -115,60 +148,37 @@ class Deepgram:
             raise WorthRetryingError(reason, retry_after(error.headers or {}))
         if status in (401, 403):
             raise MissingError(f"the key in {VARIABLE} is refused: {self._host}{reason}")
-        raise RecognitionError(f"{self._host}{reason}")
+        raise DownloadError(f"{self._host}{reason}")
 
-    def sentences(self, answer: bytes) -> list[Sentence]:
-        """Return one sentence per utterance, delimited by pauses of 0.8 s, with the service's confidences."""
-        try:
-            utterances = json.loads(answer)["results"]["utterances"]
-            said = [_sentence(utterance) for utterance in utterances]
-        except (ValueError, KeyError, TypeError):
-            raise RecognitionError("the answer holds no utterances") from None
-        spans: list[Sentence | Word] = [*said, *(word for sentence in said for word in sentence.words)]
-        if not all(0 <= span.start_s <= span.end_s < math.inf for span in spans):
-            raise RecognitionError("the answer holds an utterance that ends before it starts")
-        if not all(span.confidence is not None and span.confidence >= 0 for span in spans):
-            raise RecognitionError("the answer holds a missing confidence or one below 0")
-        return said
+    def heard(self, answer: bytes) -> Heard:
+        """Return one sentence per utterance, delimited by pauses of 0.8 s, with the service's confidences.
 
-    def covered_s(self, answer: bytes) -> float:
-        """Return the length of audio in seconds that an answer states, or the end of its last utterance if it is later.
-
-        An answer that states no length counts as complete: infinity.
+        The audio is covered to the end of the last utterance if that is after the length that the answer states.
         """
-        ends_s = [sentence.end_s for sentence in self.sentences(answer)]
-        try:
-            stated_s = json.loads(answer)["metadata"]["duration"]
-        except (KeyError, TypeError):
-            return math.inf
-        stated = isinstance(stated_s, (int, float)) and stated_s >= 0
-        return max([stated_s, *ends_s]) if stated else math.inf
+        found = checked(answer, ANSWER)
+        said = [_sentence(utterance) for utterance in found["results"]["utterances"]]
+        stated_s = found.get("metadata", {}).get("duration")
+        covered_s = math.inf if stated_s is None else max([stated_s, *(sentence.end_s for sentence in said)])
+        return Heard(said, _spoken(found["results"]), covered_s)
 
-    def spoken(self, answer: bytes) -> Spoken | None:
-        """Return the language that the service detected, with its confidence; None without speech or detection."""
-        try:
-            channel = json.loads(answer)["results"]["channels"][0]
-            language, probability = channel.get("detected_language"), channel.get("language_confidence")
-        except (KeyError, IndexError, TypeError, AttributeError):
-            return None
-        if not isinstance(language, str) or not TAG.fullmatch(language):
-            return None
-        known = isinstance(probability, (int, float)) and 0 <= probability <= 1
-        return Spoken(language, float(probability) if known else None)
+
+def _spoken(results: dict[str, Any]) -> Spoken | None:
+    """Return the language that the service detected, with its confidence; None without speech or detection."""
+    channel: dict[str, Any] = next(iter(results.get("channels", [])), {})
+    language = channel.get("detected_language")
+    if language is None or not TAG.fullmatch(language):
+        return None
+    return Spoken(language, channel.get("language_confidence"))
 
 
 def _sentence(utterance: dict[str, Any]) -> Sentence:
-    words = tuple(
-        Word(
-            str(word.get("punctuated_word", word["word"])),
-            float(word["start"]),
-            float(word["end"]),
-            float(word["confidence"]),
-        )
-        for word in utterance["words"]
-    )
-    start_s, end_s, confidence = (float(utterance[name]) for name in ("start", "end", "confidence"))
-    return Sentence(str(utterance["transcript"]), start_s, end_s, confidence, words)
+    words = tuple(Word(word.get("punctuated_word", word["word"]), *_span(word)) for word in utterance["words"])
+    return Sentence(utterance["transcript"], *_span(utterance), words)
+
+
+def _span(said: dict[str, Any]) -> tuple[float, float, float]:
+    """Return start, end and confidence."""
+    return float(said["start"]), float(said["end"]), float(said["confidence"])
 
 
 def _check_key() -> None:

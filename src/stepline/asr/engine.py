@@ -1,20 +1,15 @@
 """The interface of an engine: it returns an answer for each chunk of audio, which contains sentences."""
 
+import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stepline.asr.languages import Spoken
 from stepline.asr.transcript import Sentence
-from stepline.errors import SteplineError
 from stepline.media.audio import RATE
-
-
-class RecognitionError(SteplineError):
-    """A recording could not be transcribed; another run may succeed."""
-
 
 LEAST_ABSENT_S = 1.0
 """An answer may state a length that is shorter than the audio by less than this, because services round."""
@@ -23,6 +18,18 @@ LEAST_ABSENT_S = 1.0
 def lacks(covered_s: float, samples: NDArray[np.int16]) -> bool:
     """Return whether an answer that covers the first ``covered_s`` seconds of ``samples`` is incomplete."""
     return covered_s <= len(samples) / RATE - LEAST_ABSENT_S
+
+
+class Heard(NamedTuple):
+    """What an answer contains.
+
+    sentences: with times in seconds from the first sample. spoken: the language that the engine detected; None if it
+    detected none. covered_s: the length of the audio that the answer states; infinity if it states none.
+    """
+
+    sentences: list[Sentence]
+    spoken: Spoken | None = None
+    covered_s: float = math.inf
 
 
 class Engine(Protocol):
@@ -40,14 +47,8 @@ class Engine(Protocol):
     def answer(self, samples: NDArray[np.int16]) -> bytes:
         """Return the engine's answer for ``samples`` (16 kHz mono), as JSON.
 
-        Raises RecognitionError if it fails this time, and MissingError if it has no key, package or weights.
+        Raises DownloadError if it fails this time, and MissingError if it has no key, package or weights.
         """
 
-    def sentences(self, answer: bytes) -> list[Sentence]:
-        """Return the sentences of an answer, with times in seconds from the first sample.
-
-        Raises RecognitionError if the answer is invalid.
-        """
-
-    def spoken(self, answer: bytes) -> Spoken | None:
-        """Return the language that the engine detected in an answer; None if it detected none."""
+    def heard(self, answer: bytes) -> Heard:
+        """Return what an answer contains; raise DownloadError if the answer is invalid."""

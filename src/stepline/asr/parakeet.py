@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stepline.asr.chunks import SEARCHED, quietest
 from stepline.asr.transcript import Sentence, Word
+from stepline.download.answers import checked
 from stepline.media.audio import RATE
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def sentences(answer: bytes) -> list[Sentence]:
     ``ENDS_AT_ONCE``. The confidence of a word or sentence is the mean over its tokens, None if the model returns none.
     """
     groups: list[list[Token]] = []
-    for token in (tuple(token) for token in json.loads(answer)["tokens"]):
+    for token in (tuple(token) for token in checked(answer)["tokens"]):
         if not groups or _ends(groups[-1][-1], token):
             groups.append([])
         groups[-1].append(token)

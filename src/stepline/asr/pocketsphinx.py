@@ -7,9 +7,10 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.asr.engine import Heard
 from stepline.asr.engines import recogniser
-from stepline.asr.languages import Spoken
 from stepline.asr.transcript import Sentence, Word
+from stepline.download.answers import checked
 from stepline.media.audio import RATE
 
 FRAME_RATE = 100
@@ -46,14 +47,14 @@ class PocketSphinx:
             heard.append({"start": speech.start_time, "end": speech.end_time, "words": words})
         return json.dumps(heard).encode()
 
-    def sentences(self, answer: bytes) -> list[Sentence]:
+    def heard(self, answer: bytes) -> Heard:
         """Return one sentence per stretch of speech with at least one recognised word.
 
         A word's confidence is its posterior probability in the decoder's lattice. A sentence's confidence is the mean
         of its words' confidences.
         """
         said = []
-        for speech in json.loads(answer):
+        for speech in checked(answer):
             words = tuple(
                 Word(
                     re.sub(r"\(\d+\)$", "", word["word"]),
@@ -68,7 +69,4 @@ class PocketSphinx:
                 text = " ".join(word.text for word in words)
                 mean = sum(word.confidence or 0.0 for word in words) / len(words)
                 said.append(Sentence(text, speech["start"], speech["end"], mean, words))
-        return said
-
-    def spoken(self, answer: bytes) -> Spoken | None:
-        """Return None: the model is English."""
+        return Heard(said)

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.asr.engine import Heard
 from stepline.asr.languages import Spoken
 from stepline.asr.transcript import Sentence, Word
+from stepline.download.answers import checked
 from stepline.media.audio import RATE
 
 WINDOW = 30 * RATE
@@ -43,19 +45,14 @@ def answer(found: list[Any], spoken: Spoken | None) -> bytes:
     return json.dumps(heard, default=float).encode()
 
 
-def spoken(answer: bytes) -> Spoken | None:
-    """Return the detected language of an answer; None if none was detected."""
-    heard = json.loads(answer)
-    return Spoken(heard["language"], heard["probability"]) if isinstance(heard, dict) else None
-
-
-def sentences(answer: bytes) -> list[Sentence]:
-    """Return one sentence per segment.
+def heard(answer: bytes) -> Heard:
+    """Return one sentence per segment, and the language of an answer if it was detected.
 
     A sentence's confidence is exp of its tokens' mean log probability. A word's is its tokens' mean probability.
     """
-    heard = json.loads(answer)
-    return [
+    found = checked(answer)
+    detected = isinstance(found, dict)
+    said = [
         Sentence(
             segment["text"].strip(),
             segment["start"],
@@ -66,5 +63,6 @@ def sentences(answer: bytes) -> list[Sentence]:
                 for word in segment.get("words") or ()
             ),
         )
-        for segment in (heard["segments"] if isinstance(heard, dict) else heard)
+        for segment in (found["segments"] if detected else found)
     ]
+    return Heard(said, Spoken(found["language"], found["probability"]) if detected else None)

@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-import math
 import os
 import time
 from collections import deque
@@ -22,18 +21,19 @@ from stepline import rates
 from stepline.asr import transcript
 from stepline.asr.chunks import chunks
 from stepline.asr.deepgram import Deepgram
-from stepline.asr.engine import Engine, RecognitionError, lacks
+from stepline.asr.engine import Engine, Heard, lacks
 from stepline.asr.engines import PROCESSES, recogniser
 from stepline.asr.faster_whisper import FasterWhisper
 from stepline.asr.languages import AUTO, ENGLISH, Spoken, check
 from stepline.asr.pocketsphinx import PocketSphinx
+from stepline.asr.segments import WINDOW
 from stepline.asr.transcript import Sentence, Word
 from stepline.asr.transformers import Transformers
 from stepline.asr.weights import FOLDERS
 from stepline.asr.whisper import Whisper
 from stepline.availability import length_s, read_manifest, write_manifest
 from stepline.devices import CPU, wanted
-from stepline.errors import ConfigError, SteplineError, StoreError
+from stepline.errors import ConfigError, DownloadError, SteplineError, StoreError
 from stepline.io import canonical_json, read_json, sha256_file, write_bytes, write_sealed
 from stepline.media.audio import RATE
 from stepline.progress import VIDEO, progress, reached
@@ -111,7 +111,7 @@ def transcribe(
                 named = detect(wav, made_by, folder / "answers") if asked == AUTO else None
                 then = (named[0], make(language=named[1].language)) if named else None
                 heard, unheard = recognise(wav, made_by, folder / "answers", then)
-            except RecognitionError as error:
+            except DownloadError as error:
                 log.warning("%s: failed: %s", video, error)
                 failures = {"failures": failures.get("failures", 0) + 1}
                 path.unlink(missing_ok=True)
@@ -177,10 +177,10 @@ def detect(wav: Path, engine: Engine, answers: Path) -> tuple[int, Spoken] | Non
     """Return the first chunk of the file whose language the engine detects, by its index, and the language.
 
     Its answer and those of earlier chunks are cached in ``answers``. Returns None if no language is detected. Raises
-    RecognitionError if a chunk failed.
+    DownloadError if a chunk failed.
     """
     for number, (_, samples) in enumerate(chunks(wav)):
-        if samples.any() and (spoken := _heard(samples, engine, answers)[1]):
+        if samples.any() and (spoken := _heard(samples, engine, answers).spoken):
             return number, spoken
     return None
 
@@ -191,18 +191,18 @@ def recognise(
     """Return the sentences of the file (16 kHz mono), in order of their starts, and the seconds that no answer covers.
 
     Answers are cached in ``answers``. then: the index of a chunk, and the engine for all later chunks. Silent chunks,
-    as between spans, are skipped. All chunks are recognised even if one fails. Raises RecognitionError if a chunk
+    as between spans, are skipped. All chunks are recognised even if one fails. Raises DownloadError if a chunk
     failed.
     """
     unheard = []
 
-    def heard(chunk: tuple[int, tuple[int, NDArray[np.int16]]]) -> tuple[int, list[Sentence] | RecognitionError]:
+    def heard(chunk: tuple[int, tuple[int, NDArray[np.int16]]]) -> tuple[int, list[Sentence] | DownloadError]:
         number, (start, samples) = chunk
         end = start + len(samples)
         by = then[1] if then and number > then[0] else engine
         try:
-            sentences, _, covered_s = _heard(samples, by, answers) if samples.any() else ([], None, math.inf)
-        except RecognitionError as error:
+            sentences, _, covered_s = _heard(samples, by, answers) if samples.any() else Heard([])
+        except DownloadError as error:
             return end, error
         if lacks(covered_s, samples):
             unheard.append((start / RATE + covered_s, end / RATE))
@@ -213,27 +213,31 @@ def recognise(
     for end, result in _in_order(heard, enumerate(chunks(wav)), engine.concurrency):
         reached(end / RATE)
         results.append(result)
-    failed = [result for result in results if isinstance(result, RecognitionError)]
+    failed = [result for result in results if isinstance(result, DownloadError)]
     if failed:
         share = f"{len(failed)} of {len(results)} chunks: " if len(results) > 1 else ""
-        raise RecognitionError(f"{share}{failed[0]}")
-    said = [sentence for result in results if not isinstance(result, RecognitionError) for sentence in result]
+        raise DownloadError(f"{share}{failed[0]}")
+    said = [sentence for result in results if not isinstance(result, DownloadError) for sentence in result]
     return said, sorted(unheard)
 
 
-def _heard(samples: NDArray[np.int16], engine: Engine, answers: Path) -> tuple[list[Sentence], Spoken | None, float]:
-    """Return the sentences of a chunk, its language, and the length in seconds that the answer covers."""
+def _heard(samples: NDArray[np.int16], engine: Engine, answers: Path) -> Heard:
+    """Return what the engine heard in a chunk. Only a valid answer is cached."""
 
-    def read(answer: bytes) -> tuple[list[Sentence], Spoken | None, float]:
-        covered_s = engine.covered_s(answer) if isinstance(engine, Deepgram) else math.inf
-        return engine.sentences(answer), engine.spoken(answer), covered_s
+    def read(answer: bytes) -> Heard:
+        heard, end_s = engine.heard(answer), (len(samples) + WINDOW) / RATE  # Whisper fills its last window
+        spans: list[Sentence | Word] = [*heard.sentences, *(word for each in heard.sentences for word in each.words)]
+        for said in spans:
+            if not 0 <= said.start_s <= said.end_s <= end_s:
+                raise DownloadError(f"the answer has text from {said.start_s:g} to {said.end_s:g} s, where no audio is")
+        return heard
 
     name = hashlib.sha256(canonical_json(engine.parameters).encode() + samples.tobytes()).hexdigest()
     path = answers / f"{name}.json"
     if path.is_file():
         try:
             return read(unsealed(path.read_bytes()))
-        except (RecognitionError, ValueError) as error:
+        except (DownloadError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): remove it and run the same command again") from None
     answer = engine.answer(samples)
     heard = read(answer)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from stepline import devices
 from stepline.asr import parakeet, segments, weights
+from stepline.asr.engine import Heard
 from stepline.asr.engines import THREADS, recogniser
 from stepline.asr.languages import AUTO, ENGLISH, Spoken
-from stepline.asr.transcript import Sentence
 from stepline.errors import MissingError, StoreError
 from stepline.media.audio import RATE
 
@@ -71,13 +71,9 @@ class Transformers:
             said = " ".join(str(error).split())[:200]
             raise StoreError(f"{path} fails on {device} ({type(error).__name__}: {said})") from None
 
-    def sentences(self, answer: bytes) -> list[Sentence]:
-        """Return one sentence per segment of Whisper; for Parakeet see ``parakeet.sentences``."""
-        return parakeet.sentences(answer) if parakeet.is_answer(answer) else segments.sentences(answer)
-
-    def spoken(self, answer: bytes) -> Spoken | None:
-        """Return the language that Whisper detected; Parakeet returns none."""
-        return None if parakeet.is_answer(answer) else segments.spoken(answer)
+    def heard(self, answer: bytes) -> Heard:
+        """Return one sentence per segment of Whisper, and the language; for Parakeet see ``parakeet.sentences``."""
+        return Heard(parakeet.sentences(answer)) if parakeet.is_answer(answer) else segments.heard(answer)
 
 
 @dataclass(frozen=True)

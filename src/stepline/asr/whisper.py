@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from stepline import devices
 from stepline.asr import segments, weights
+from stepline.asr.engine import Heard
 from stepline.asr.engines import THREADS, recogniser
 from stepline.asr.languages import AUTO, ENGLISH, Spoken
-from stepline.asr.transcript import Sentence
 from stepline.errors import MissingError, StoreError
 from stepline.mirror import cached_sha256
 
@@ -94,13 +94,9 @@ class Whisper:
             raise StoreError(f"Whisper fails on {device}: {' '.join(str(error).split())[:200]}") from None
         return segments.answer(result["segments"], spoken)
 
-    def sentences(self, answer: bytes) -> list[Sentence]:
-        """Return one sentence per segment."""
-        return segments.sentences(answer)
-
-    def spoken(self, answer: bytes) -> Spoken | None:
-        """Return the detected language."""
-        return segments.spoken(answer)
+    def heard(self, answer: bytes) -> Heard:
+        """Return one sentence per segment, and the detected language."""
+        return segments.heard(answer)
 
 
 def _languages(model: "whisper.Whisper") -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from math import isfinite
+from sys import float_info
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -34,7 +34,7 @@ BOUNDS = {
 }
 _NUMBERS: dict[str, Callable[[Any, Any], bool]] = {
     "integer": lambda _, value: type(value) is int,
-    "number": lambda _, value: type(value) in (int, float) and isfinite(value),
+    "number": lambda _, value: type(value) in (int, float) and abs(value) <= float_info.max,
 }
 
 
@@ -47,13 +47,18 @@ def _validator() -> Any:
     return extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]
 
 
+def first_error(value: Any, schema: Mapping[str, Any]) -> "ValidationError | None":
+    """Return the first error of ``value``, or None if it is valid. Numbers must be finite, and true is not 1."""
+    return min(_validator()(schema).iter_errors(value), key=_order, default=None)
+
+
 def wrong(value: Any, schema: dict[str, Any]) -> str:
     """Return the first error of ``value``: the key, the value and what to write; "" if ``value`` is valid.
 
     In the schema, ``allowed`` describes the values that a ``pattern`` or a ``not`` accepts. ``examples`` contains an
     example to show if one built from the schema would not help. The value of a ``writeOnly`` key is never shown.
     """
-    line = _explain(first) if (first := min(_validator()(schema).iter_errors(value), key=_order, default=None)) else ""
+    line = _explain(first) if (first := first_error(value, schema)) else ""
     return line if len(line) < 2 * LONGEST else f"{line[:LONGEST]} ... {line[-LONGEST:]}"
 
 

@@ -1,27 +1,59 @@
 """Whether a host responds: tested once per host and run."""
 
+import hashlib
 import os
 import re
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from stepline.io import read_json, write_json
 from stepline.lock import acquire
 
+Result = TypeVar("Result")
 PROBE_S = 10.0
 RUN = f"{os.getpid()}-{time.time_ns()}"
 """The run id of a process that is not a job of a workflow run."""
 
 
-SECRET = re.compile(r"([?&;][^=&#\s]*(?:token|key|sig|auth|pass|secret|credential)[^=&#\s]*=)[^&#\s]+", re.IGNORECASE)
-"""A credential in the query of an address."""
+YOUTUBE = re.compile(r"https?://([^/?#]*[.@])?(youtube(-nocookie)?\.com|youtu\.be)([:/?#]|$)", re.IGNORECASE)
+"""The beginning of an address on YouTube."""
+OF_QUERY = re.compile(r"([?&;][^=?&;#\s]*=)[^&#\s]+")
+SECRET = re.compile("token|key|sig|auth|pass|secret|credential", re.IGNORECASE)
+"""The name of a credential in the query of an address."""
 
 
 def shown(text: str) -> str:
     """Return ``text`` without user names, passwords and tokens in its addresses."""
-    return SECRET.sub(r"\1***", re.sub(r"(?<=://)[^/?#\s]*@", "", text))
+    named = re.sub(r"(?<=://)[^/?#\s]*@", "", text)
+    return OF_QUERY.sub(lambda found: f"{found[1]}***" if SECRET.search(found[1]) else found[0], named)
+
+
+def within(limit_s: float, call: Callable[[], Result]) -> Result:
+    """Return the result of ``call``, which runs in a thread; after ``limit_s`` seconds abandon it: httpx.ReadTimeout.
+
+    The timeouts of a client limit one read or one address. A server that sends a byte now and then, or a name with many
+    addresses, never exceeds them.
+    """
+    import httpx
+
+    done: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return done.result(limit_s)
+    except TimeoutError:
+        raise httpx.ReadTimeout(f"no answer in {limit_s:g} s") from None
 
 
 def unreachable(url: str) -> str:
@@ -52,26 +84,16 @@ def leave_alone(url: str, reason: str) -> None:
 
 
 def _memory(host: str) -> Path:
-    return Path(".stepline/probes") / f"{os.environ.get('STEPLINE_RUN') or RUN}-{host.replace(':', '-')}.json"
+    named = hashlib.sha256(host.encode(errors="surrogateescape")).hexdigest()[:16]  # a host may be longer than a name
+    return Path(".stepline/probes") / f"{os.environ.get('STEPLINE_RUN') or RUN}-{named}.json"
 
 
 def _probe(url: str) -> str:
-    """Return why ``url`` does not respond, or "".
-
-    Name resolution and the attempts on each address have no timeout, so the probe runs in a thread that is abandoned.
-    """
+    """Return why ``url`` does not respond, or ""."""
     import httpx
 
-    answers = [f"no answer in {PROBE_S:g} s"]
-
-    def ask() -> None:
-        try:
-            httpx.head(url, timeout=PROBE_S)
-            answers.append("")
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-            answers.append(str(error) or type(error).__name__)
-
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(PROBE_S)
-    return answers[-1]
+    try:
+        within(PROBE_S, lambda: httpx.head(url, timeout=PROBE_S))
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+        return str(error) or type(error).__name__
+    return ""

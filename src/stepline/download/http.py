@@ -4,11 +4,14 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepline.download import hub
-from stepline.download.host import leave_alone, shown, unreachable
+from stepline.download.host import leave_alone, shown, unreachable, within
 from stepline.download.retry import EnoughError, WorthRetryingError, may_pass, retried, retry_after
 from stepline.errors import DownloadError
 from stepline.io import sha256_file, write_text
@@ -71,10 +74,16 @@ def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: f
 
 
 def client(**options: Any) -> "httpx.Client":
-    """Return a client that follows up to ten redirects in a row and waits ``STALL_S`` seconds for each response."""
+    """Return a client that follows up to ten redirects in a row and waits ``STALL_S`` seconds for each read."""
     import httpx
 
     return httpx.Client(follow_redirects=True, max_redirects=REDIRECTS, timeout=STALL_S, **options)
+
+
+def ask(asking: "httpx.Client", url: str, headers: Mapping[str, str]) -> "httpx.Response":
+    """Return the response to a GET after at most ``STALL_S`` seconds, redirects included; its body is not yet read."""
+    request = asking.build_request("GET", url, headers=headers)
+    return within(STALL_S, lambda: asking.send(request, stream=True))
 
 
 def settle(part: Path, path: Path, *about: Path) -> None:
@@ -107,7 +116,7 @@ def part_of(response: "httpx.Response") -> tuple[int, int]:
 
     -1 and 0 mean that the response does not state them.
     """
-    found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("content-range", ""), re.ASCII)
+    found = re.fullmatch(r"bytes (\d{1,19})-\d+/(\d{1,19}|\*)", response.headers.get("content-range", ""), re.ASCII)
     if not found:
         return -1, 0
     return int(found[1]), 0 if found[2] == "*" else int(found[2])
@@ -136,13 +145,13 @@ def _transfer(url: str, part: Path, size: int, rate: float) -> None:
     have = part.stat().st_size if kept else 0
     headers = {"Range": f"bytes={have}-", "If-Range": kept} if have else {}
     headers |= {"Accept-Encoding": "identity"} | hub.credentials(url)
-    with client() as asking, asking.stream("GET", url, headers=headers) as response:
+    with client() as asking, closing(ask(asking, url, headers)) as response:
         ends_here = response.headers.get("content-range") == f"bytes */{have}" and (size or length) in (0, have)
-        if response.status_code == 416 and ends_here:
+        if have and response.status_code == 416 and ends_here:
             return
-        if response.status_code == 416 or not _fits(response, have, kept, size or length):
+        if (have and response.status_code == 416) or not _fits(response, have, kept, size or length):
             _discard(part)
-            raise WorthRetryingError("the partial file does not fit the one on the server")
+            raise WorthRetryingError("the server sent another part than the requested one")
         refuse(url, response)
         length = _length(response)
         if not have or response.status_code == 200:
@@ -194,7 +203,8 @@ def _save(response: "httpx.Response", part: Path, most: tuple[int, DownloadError
     began, came, waited_s, meanwhile = time.monotonic(), 0, 0.0, 0
     with open(part, "ab") as file:
         asked = began
-        for chunk in response.iter_raw():
+        chunks = response.iter_raw()
+        while chunk := within(STALL_S, partial(next, chunks, b"")):
             waited_s, meanwhile = waited_s + time.monotonic() - asked, meanwhile + len(chunk)
             if file.tell() + len(chunk) > most[0]:
                 raise most[1]

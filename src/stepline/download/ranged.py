@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from stepline.download.http import ATTEMPTS, LONGEST_WAIT_S, client, part_of, refuse, version_of
+from stepline.download.http import ATTEMPTS, LONGEST_WAIT_S, ask, client, part_of, refuse, version_of
 from stepline.download.retry import WorthRetryingError, retried
 from stepline.errors import DownloadError
 from stepline.media.cut import WholeOnlyError
@@ -105,8 +105,7 @@ class RangedFile(io.RawIOBase):
         headers = {"Range": f"bytes={self._wanted}-", "Accept-Encoding": "identity"}
         if self._version:
             headers["If-Range"] = self._version
-        response = self._client.send(self._client.build_request("GET", self._url, headers=headers), stream=True)
-        self._response = response
+        self._response = response = ask(self._client, self._url, headers)
         refuse(self._name, response)
         start, size = part_of(response)
         if not self.size and (response.status_code != 206 or start != self._wanted or not size):

@@ -41,15 +41,15 @@ def retried(
     The wait is the one that the server requests, but at least ``BACKOFF_S``, which doubles. prefix: of the reason in
     errors. sleep: waits, and returns True to stop further attempts; ``time.sleep`` by default.
     Raises EnoughError if the server requests more than ``longest_wait_s`` seconds. Raises DownloadError after the last
-    of ``attempts``, or at once for a permanent error: an invalid address, endless redirects, an invalid certificate, or
-    an unknown host name.
+    of ``attempts``, or at once for a permanent error: an invalid address or answer, endless redirects, an invalid
+    certificate, or an unknown host name.
     """
     import httpx
 
     for number in range(1, attempts + 1):
         try:
             return attempt()
-        except httpx.InvalidURL as error:
+        except (httpx.InvalidURL, ValueError, RecursionError) as error:
             raise DownloadError(f"{prefix}{shown(str(error))}") from None
         except (httpx.RequestError, WorthRetryingError) as error:
             reason = f"{prefix}{shown(' '.join(str(error).split())) or type(error).__name__}"

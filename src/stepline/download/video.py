@@ -1,13 +1,14 @@
 """One video: from the user's file, the mirror or the network into a folder, with a record of the outcome."""
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from stepline.availability import HEADERS, Record, check_video_id, read_availability, write_availability
 from stepline.datasets.folder import IMAGES, SUFFIXES, shown_path, why_absent
@@ -144,7 +145,7 @@ def _link(path: Path, to: Path) -> None:
 
 def _downloaded(wanted: _Wanted, record: Record) -> Record:
     video = wanted.video
-    name = PurePosixPath(unquote(urlsplit(video.url).path)).name
+    name = PurePosixPath(unquote(re.sub("^https?://[^/?#]*|[?#].*", "", video.url))).name
     direct = Path(name).suffix.lower() in SUFFIXES
     program = "httpx" if direct else "yt-dlp"
     record = replace(record, source=shown(video.url), downloader=f"{program} {version(program)}")
@@ -161,7 +162,7 @@ def _downloaded(wanted: _Wanted, record: Record) -> Record:
         return replace(record, status="gone", reason=str(error))
     except MismatchError as error:
         return replace(record, status="mismatched", reason=str(error))
-    except (DownloadError, MediaError) as error:
+    except (DownloadError, MediaError, ValueError) as error:  # ValueError: yt-dlp found an invalid address
         return replace(record, reason=str(error))
     return _examined(wanted, path, record)
 

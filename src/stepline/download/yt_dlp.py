@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from stepline.download.host import leave_alone, shown, unreachable
+from stepline.download.host import YOUTUBE, leave_alone, shown, unreachable
 from stepline.download.http import ATTEMPTS, LONGEST_WAIT_S, STALL_S, GoneError
 from stepline.download.options import DownloadOptions
 from stepline.download.retry import WorthRetryingError, retried
@@ -104,7 +104,7 @@ def _asked(url: str, wanted: list[str], options: DownloadOptions, *, lacks: str)
 
 def _ask(url: str, wanted: list[str], options: DownloadOptions, lacks: str) -> tuple[dict[str, Any], str]:
     code, out, said = _run(url, wanted, options)
-    given_up = "; ".join(filter(None, (lacks, _lacks_for_youtube(said) if _is_youtube(url) else "")))
+    given_up = "; ".join(filter(None, (lacks, _lacks_for_youtube(said) if YOUTUBE.match(url) else "")))
     if not code and out:
         return dict(json.loads(out[-1])), given_up
     errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
@@ -169,10 +169,6 @@ def _run(url: str, wanted: list[str], options: DownloadOptions) -> tuple[int, li
 
 def _lacks_ffmpeg() -> str:
     return "" if shutil.which("ffmpeg") else "without ffmpeg, which merges picture and sound"
-
-
-def _is_youtube(url: str) -> bool:
-    return re.search(r"(^|\.)(youtube(-nocookie)?\.com|youtu\.be)$", urlsplit(url).hostname or "") is not None
 
 
 def _lacks_for_youtube(said: list[str]) -> str:

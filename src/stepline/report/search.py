@@ -7,11 +7,11 @@ from dataclasses import astuple, dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from stepline import paths
 from stepline.asr.languages import ENGLISH
-from stepline.download.host import shown
+from stepline.download.host import YOUTUBE, shown
 from stepline.pipeline import Pipeline
 from stepline.progress import progress
 from stepline.report import data_address, write_html
@@ -229,6 +229,6 @@ def _address(address: str) -> tuple[str, str] | None:
     """Return the parts of a URL before and after the whole seconds of a time; None if the URL cannot contain a time."""
     if not address.startswith(("http://", "https://")) or shown(address) != address:
         return None
-    if (urlsplit(address).hostname or "").endswith(("youtube.com", "youtu.be")):
+    if YOUTUBE.match(address):
         return f"{address}{'&' if '?' in address else '?'}t=", "s"
     return f"{address}#t=", ""

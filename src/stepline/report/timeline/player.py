@@ -4,10 +4,10 @@ import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from stepline.availability import Record
-from stepline.download.host import shown
+from stepline.download.host import YOUTUBE, shown
 
 CONTAINERS = {".mp4": "MP4", ".m4v": "MP4", ".mov": "QuickTime", ".webm": "WebM", ".mkv": "Matroska", ".ogv": "Ogg"}
 """Containers that at least one common browser plays."""
@@ -55,6 +55,6 @@ def player(record: Record | None, page: Path, url: str) -> Player:
 def _address(url: str) -> tuple[str, ...]:
     if not url.startswith(("http://", "https://")) or shown(url) != url:
         return ()
-    if (urlsplit(url).hostname or "").endswith(("youtube.com", "youtu.be")):
+    if YOUTUBE.match(url):
         return f"{url}{'&' if '?' in url else '?'}t=", "s"
     return f"{url}#t=", ""
