@@ -98,10 +98,13 @@ class LogHandler(LogHandlerBase):
             self._say(in_one_line(sys.exc_info()[1], self.workflow) or text)
 
     def _say(self, text: str) -> None:
-        if "_run" in self.__dict__:
-            self._run.screen.say(text)
-        else:
-            print(text, file=sys.stdout if self.common_settings.stdout else sys.stderr, flush=True)
+        from stepline.printable import printable
+
+        for line in text.split("\n"):
+            if "_run" in self.__dict__:
+                self._run.screen.say(line)
+            else:
+                print(printable(line), file=sys.stdout if self.common_settings.stdout else sys.stderr, flush=True)
 
     def close(self) -> None:
         """Print the end of the run."""

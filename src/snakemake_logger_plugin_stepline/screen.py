@@ -7,6 +7,8 @@ import threading
 from collections.abc import Sequence
 from typing import TextIO
 
+from stepline.printable import printable
+
 ABOVE, BELOW = "\033[{}A\r", "\033[J"
 """Escape codes: move up by some lines; erase everything below."""
 
@@ -28,9 +30,9 @@ class Screen:
         self._caught: list[tuple[int, int, threading.Thread]] = []
 
     def say(self, text: str) -> None:
-        """Write permanent lines."""
+        """Write a permanent line."""
         with self._lock:
-            self._write([*text.splitlines()], self._shown)
+            self._write([printable(text)], self._shown)
 
     def show(self, lines: Sequence[str]) -> None:
         """Replace the last lines."""

@@ -3,12 +3,17 @@
 import errno
 import os
 
+from stepline.printable import printable
+
 
 class SteplineError(Exception):
     """Base of all errors that are shown as one line, without a traceback."""
 
     code = 2
     """The exit code of the command line."""
+
+    def __str__(self) -> str:
+        return printable(" ".join(Exception.__str__(self).split()))
 
 
 class ConfigError(SteplineError):

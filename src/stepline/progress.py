@@ -7,6 +7,7 @@ job has several counts in sequence, the record has the current one. The job remo
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -69,7 +70,7 @@ class Progress:
         form: dict[str, Any] = {"unit": f" {unit}", "total": total}
         if unit == VIDEO:
             form = {"unit": " min", "unit_scale": 1 / 60, "total": total or 0.0, "bar_format": _FORM}
-        self._bar = tqdm(desc=what, disable=None, leave=False, miniters=1, **form)
+        self._bar = tqdm(desc=what, file=sys.__stderr__, disable=None, leave=False, miniters=1, **form)
         self._said: dict[str, Any] = {"what": what, "unit": unit, "total": total}
         self._done: float = 0
         self._within: float = 0

@@ -79,7 +79,7 @@ def test_it_runs_where_features_device_says(model: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("compute_type", ["float32", "int8", *(["float16"] if GPU == "cuda" else [])])
 def test_it_runs_on_a_gpu(compute_type: str, model: Path) -> None:
     made = recogniser(model, compute_type=compute_type, on=CUDA | {"device": GPU})
-    assert made.sentences(made.answer(speech()))
+    assert made.heard(made.answer(speech())).sentences
 
 
 def test_options_are_of_the_answer_and_the_path_is_not(model: Path, tmp_path: Path) -> None:
@@ -113,4 +113,4 @@ def test_a_damaged_model_is_one_line(name: str, how: str, model: Path, tmp_path:
 def test_short_and_longer_audio_is_recognised(seconds: float, model: Path) -> None:
     samples = np.random.default_rng(0).integers(-3000, 3000, int(seconds * 16_000), np.int16)
     made = recogniser(model, words=True)
-    assert isinstance(made.sentences(made.answer(samples)), list)
+    assert isinstance(made.heard(made.answer(samples)).sentences, list)

@@ -104,11 +104,11 @@ def test_a_given_language_is_in_the_prompt_and_a_detected_one_too(
     german = ENGINES[name](**tiny[name], language="de")
     answer = german.answer(voices["de"])
     assert [START, GERMAN, TRANSCRIBE] in seen
-    assert german.spoken(answer) is None
+    assert german.heard(answer).spoken is None
     seen.clear()
     by_itself = ENGINES[name](**tiny[name], language="auto")
     heard = by_itself.answer(voices["ja"])
-    detected = by_itself.spoken(heard)
+    detected = by_itself.heard(heard).spoken
     assert detected is not None
     token = next(prompt[1] for prompt in seen if len(prompt) == 3)
     assert detected.language == openai.tokenizer.get_tokenizer(True).decode([token]).strip("<|>")
@@ -183,7 +183,7 @@ def test_parakeets_tokens_are_those_of_its_own_processor(
     made = engine.Transformers(model=str(folder), language="auto")
     answer = made.answer(german)
     assert answer == made.answer(german)
-    assert made.spoken(answer) is None
+    assert made.heard(answer).spoken is None
     loaded = engine._load(folder, "cpu")
     processor = transformers.ParakeetProcessor.from_pretrained(folder)
     inputs = processor(german.astype(np.float32) / 32768, sampling_rate=RATE)
@@ -194,7 +194,7 @@ def test_parakeets_tokens_are_those_of_its_own_processor(
         (text,), (times,) = processor.decode(out.sequences, durations=out.durations, skip_special_tokens=True)
         ours = [token[1] for token in json.loads(answer)["tokens"] if token[0] not in parakeet.ENDS]
         assert ours == pytest.approx([each["start"] for each in times if each["token"].strip() not in parakeet.ENDS])
-    said = made.sentences(answer)
+    said = made.heard(answer).sentences
     assert "".join(each.text for each in said).replace(" ", "") == text.replace(" ", "") != ""
     assert all(0 <= each.start_s <= each.end_s <= len(german) / RATE + 0.16 for each in said)
     assert all((each.confidence is None) == (kind == "tdt") for each in said)
@@ -203,7 +203,7 @@ def test_parakeets_tokens_are_those_of_its_own_processor(
 def test_parakeets_sentences_end_at_pauses_and_at_marks() -> None:
     def told(*tokens: tuple[str, float]) -> list[str]:
         heard = [[text, start_s, start_s + 0.2, 0.5] for text, start_s in tokens]
-        return [each.text for each in engine.Transformers.sentences(None, json.dumps({"tokens": heard}).encode())]  # type: ignore[arg-type]
+        return [each.text for each in parakeet.sentences(json.dumps({"tokens": heard}).encode())]
 
     assert told(("▁Take", 0), ("▁3", 0.3), (".", 0.5), ("5", 0.6), (".", 0.8), ("▁Then", 0.9)) == ["Take 3.5.", "Then"]
     assert told(("▁a", 0), ("▁b", 0.9), ("▁c", 2.0)) == ["a b", "c"]
@@ -272,7 +272,7 @@ def test_one_service_is_asked_for_the_language_once_a_recording(
 def test_deepgram_gets_the_tag(language: str, asked: dict[str, str], serve: Callable[..., Server]) -> None:
     made = Deepgram(model="nova-3", url="http://127.0.0.1:9", concurrency=1, language=language)
     assert made.parameters == asked | {"model": "nova-3", "punctuate": True, "utterances": True}
-    assert made.spoken(listened([]).body) is None  # type: ignore[arg-type]
+    assert made.heard(listened([]).body).spoken is None  # type: ignore[arg-type]
 
 
 def test_english_is_in_no_cache_key() -> None:
@@ -331,7 +331,7 @@ def test_a_model_that_lacks_the_language_is_one_line(
     with pytest.raises(StoreError, match="does not know the language 'de'"):
         engine.Transformers(model=str(english), language="de").answer(voices["de"])
     spoken = engine.Transformers(model=str(english), language="auto")
-    assert spoken.spoken(spoken.answer(voices["de"])) == languages.Spoken("en")
+    assert spoken.heard(spoken.answer(voices["de"])).spoken == languages.Spoken("en")
     with pytest.raises(ConfigError, match="takes no language; use auto"):
         languages.check("transformers", {"model": str(models.parakeet(tmp_path / "p", "ctc")), "language": "de"})
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stepline.asr import chunks
+from stepline.asr.engine import Heard
 from stepline.asr.pocketsphinx import PocketSphinx
 from stepline.asr.transcribe import recognise
 from stepline.asr.transcript import Sentence, Word
@@ -47,11 +48,8 @@ class Decoder:
             [[int(samples[a + 1]), a / RATE, b / RATE] for a, b in zip(starts, ends, strict=True)]
         ).encode()
 
-    def sentences(self, answer: bytes) -> list[Sentence]:
-        return [Sentence(str(n), a, b, words=(Word(str(n), a, b),)) for n, a, b in json.loads(answer)]
-
-    def spoken(self, answer: bytes) -> None:
-        pass
+    def heard(self, answer: bytes) -> Heard:
+        return Heard([Sentence(str(n), a, b, words=(Word(str(n), a, b),)) for n, a, b in json.loads(answer)])
 
 
 def planted(gaps_and_lengths: list[tuple[int, int]]) -> tuple[np.ndarray, list[tuple[str, int, int]]]:

@@ -22,5 +22,5 @@ from tests.asr import models  # noqa: E402
 def test_it_runs_on_a_gpu(tmp_path: Path) -> None:
     model = models.whisper(tmp_path / "model", multilingual=True)
     made = engine.Transformers(model=str(model), language="auto", on={"device": GPU, "jobs_per_gpu": 1})
-    assert made.spoken(made.answer(speech()))
+    assert made.heard(made.answer(speech())).spoken
     assert engine._load(model, GPU).network.device.type == GPU

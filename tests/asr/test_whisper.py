@@ -115,7 +115,7 @@ def test_words_come_with_times_and_probabilities(tmp_path: Path, checkpoint: Mak
 def test_confidence_is_the_likelihood_of_the_tokens(checkpoint: Make) -> None:
     recogniser = Whisper(model=str(checkpoint()), decoding="greedy", words=True)
     answer = recogniser.answer(speech())
-    said = recogniser.sentences(answer)
+    said = recogniser.heard(answer).sentences
     segments = json.loads(answer)
     assert [s.confidence for s in said] == pytest.approx([np.exp(segment["avg_logprob"]) for segment in segments])
     assert [w.confidence for s in said for w in s.words] == [
@@ -178,7 +178,7 @@ def test_it_runs_where_features_device_says(checkpoint: Make, monkeypatch: pytes
 def test_it_runs_on_a_gpu(words: bool, checkpoint: Make) -> None:
     path = checkpoint()
     made = Whisper(model=str(path), decoding="greedy", words=words, on=CUDA | {"device": GPU})
-    assert made.sentences(made.answer(SAID))
+    assert made.heard(made.answer(SAID)).sentences
     assert engine._load(str(path), path, cached_sha256(path), GPU).device.type == GPU
 
 
@@ -221,4 +221,4 @@ def test_what_is_no_checkpoint_is_one_line_and_runs_no_code(how: str, tmp_path: 
 def test_short_and_longer_audio_is_recognised(seconds: float, checkpoint: Make) -> None:
     samples = np.random.default_rng(0).integers(-3000, 3000, int(seconds * 16_000), np.int16)
     recogniser = Whisper(model=str(checkpoint()), decoding="greedy", words=True)
-    assert isinstance(recogniser.sentences(recogniser.answer(samples)), list)
+    assert isinstance(recogniser.heard(recogniser.answer(samples)).sentences, list)

@@ -7,14 +7,16 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
+from typing import Any, TextIO
 
 from stepline.cli.failure import fail, failed, let_output_go
 from stepline.cli.parser import make_parser
 from stepline.errors import SteplineError
 from stepline.invocation import Invocation, name_account
 from stepline.mirror import mirror_root
+from stepline.printable import printable
 from stepline.progress import recorded
 from stepline.stopping import Stopped, kill_children, stopped_by_sigterm
 
@@ -23,13 +25,32 @@ log = logging.getLogger("stepline")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code: 0, or the error's code (usually 2) after one line that explains it."""
-    parser = make_parser()
-    parsed = parser.parse_args(arguments)
-    if parsed.verb is None:
-        parser.print_help()
-        return 2
-    with stopped_by_sigterm(), recorded(parsed.log):
-        return _run(parsed)
+    with redirect_stdout(_Printable(sys.stdout)), redirect_stderr(_Printable(sys.stderr)):
+        parser = make_parser()
+        parsed = parser.parse_args(arguments)
+        if parsed.verb is None:
+            parser.print_help()
+            return 2
+        with stopped_by_sigterm(), recorded(parsed.log):
+            return _run(parsed)
+
+
+class _Printable:
+    """A stream whose lines are written as ``printable`` text."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write("\n".join(map(printable, text.split("\n"))))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Formatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 def _run(parsed: argparse.Namespace) -> int:
@@ -72,7 +93,7 @@ def _log_to(path: Path | None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("w", encoding="utf-8")
         handler = logging.StreamHandler(file)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s"))
         log.handlers = [handler]
         with suppress(OSError):  # tells `stepline status` that the job runs; some file systems have no locks
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

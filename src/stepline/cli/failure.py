@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stepline.errors import SteplineError
 from stepline.needs import Need
+from stepline.printable import printable
 
 log = logging.getLogger("stepline")
 
@@ -58,7 +59,7 @@ def _place(error: OSError) -> str:
 
 def fail(message: str, code: int = 2) -> int:
     """Print a message as one line to standard error and the log, and return the exit code."""
-    line = " ".join(f"error: {message}".split())
+    line = printable(" ".join(f"error: {message}".split()))
     print(line, file=sys.stderr)
     log.error("%s", line)
     return code

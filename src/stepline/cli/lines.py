@@ -2,10 +2,12 @@
 
 from collections.abc import Container, Sequence
 
+from stepline.printable import printable
+
 
 def columns(lines: Sequence[Sequence[object]], right: Container[int] = ()) -> str:
     """Return lines of cells as aligned text. right: indices of right-aligned columns."""
-    texts = [[str(cell) for cell in line] for line in lines]
+    texts = [[printable(str(cell)) for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     padded = (
         [text.rjust(widths[n]) if n in right else text.ljust(widths[n]) for n, text in enumerate(line)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepline.errors import ConfigError
 from stepline.invocation import current
+from stepline.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,7 +107,7 @@ def answer(parsed: argparse.Namespace, searcher: "Searcher", text: str | None) -
         from stepline.report.clips import write_clips
 
         said[-1:-1] = write_clips(searcher.pipeline, found.videos, parsed.cut)
-    return "\n".join(said)
+    return "\n".join(map(printable, said))
 
 
 def _again(parsed: argparse.Namespace) -> str:

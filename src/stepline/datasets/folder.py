@@ -16,6 +16,7 @@ from stepline import paths
 from stepline.availability import LONGEST_ID, is_of_id, read_availability
 from stepline.datasets.schema import Video
 from stepline.errors import ConfigError
+from stepline.printable import printable
 
 SUFFIXES = (
     *(".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".ts", ".mts", ".m2ts", ".mpg", ".mpeg", ".vob", ".mxf"),
@@ -128,8 +129,8 @@ def why_absent(file: str) -> tuple[Literal["missing", "failed"], str] | None:
 
 
 def shown_path(path: Path | str) -> str:
-    """Return a path as valid text: each byte that is not UTF-8 becomes ``%`` and its two hex digits."""
-    return re.sub("[\\udc80-\\udcff]", lambda byte: f"%{ord(byte[0]) - 0xDC00:02X}", str(path))
+    """Return a path as ``printable`` text: each byte that is not UTF-8 becomes ``%`` and its two hex digits."""
+    return printable(re.sub("[\\udc80-\\udcff]", lambda byte: f"%{ord(byte[0]) - 0xDC00:02X}", str(path)))
 
 
 # Ids

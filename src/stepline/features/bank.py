@@ -30,8 +30,6 @@ PREFIX = 64
 class AbsentError(StoreError, KeyError):
     """A video has no features. It is a KeyError too, which ``Mapping.get`` expects."""
 
-    __str__ = Exception.__str__  # KeyError's is the repr
-
 
 @dataclass(frozen=True, eq=False)
 class Bank(Mapping[str, Rows]):

@@ -11,6 +11,7 @@ from stepline.benchmark.plan import read_score
 from stepline.errors import ConfigError, MissingError
 from stepline.invocation import Invocation, current
 from stepline.io import sha256_file
+from stepline.printable import printable
 from stepline.runs.record import read_record
 
 Cells = Mapping[str, str]
@@ -44,7 +45,7 @@ def explain(table: Path, entry: str, context: str, release: str) -> str:
     metrics = read_score(score)["metrics"]
     for row in shown:
         text += [*_number(row), *_videos(metrics.get(row["metric"], {})), ""]
-    return "\n".join([*text, *_made_by(study, table, release, entry, record)])
+    return "\n".join(map(printable, [*text, *_made_by(study, table, release, entry, record)]))
 
 
 def _rows(table: Path) -> list[dict[str, str]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stepline.io import csv_text, write_text
+from stepline.printable import printable
 from stepline.tables.layout import Panel, facts, groups, missing, panels
 from stepline.tables.lines import LINE_COLUMNS, computed
 from stepline.tables.rows import COLUMNS, Row
@@ -89,4 +90,4 @@ def markdown_table(header: Sequence[str], body: Iterable[Iterable[str]]) -> str:
 
 
 def _escape(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
+    return printable(" ".join(text.replace("|", "\\|").replace("<", "&lt;").split()))
