@@ -6,10 +6,10 @@ import re
 import threading
 import zlib
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from email.utils import formatdate
 
-from tests.server import PIECE, Reply, Request, Server
+from tests.server import CUT, PIECE, Reply, Request, Server
 
 How = int | str | tuple[str, int | str]
 
@@ -24,7 +24,8 @@ class FileServer(Server):
     Of parts, ``("from", n)`` sends those from n on and says so, ``("total", n)`` says that the whole has n bytes,
     "bare" does not say which part it is. ``("says", n)`` says that the body has n bytes, ``("chunked", n)`` says
     nothing, sends n and hangs up; "chunked" sends all in this way, "endless" has no end, "empty" has no byte, "gzip" is
-    compressed, ``("page", status)`` is a page of HTML.
+    compressed, ``("page", status)`` is a page of HTML, ``("raw", text)`` are these bytes instead of any answer; what
+    follows a "|" is repeated ten times a second until the other side hangs up.
     version: the header by which versions of a file are told apart, "ETag" or "Last-Modified", or "" for neither.
     sent: bytes of bodies. left: set when the other side hung up on a stall, or a slow body ended.
     """
@@ -59,6 +60,8 @@ class FileServer(Server):
                 return Reply(429, b"", {"Retry-After": str(text)})
             case ("page", status):
                 return Reply(int(status), b"<html>Log in</html>", {"Content-Type": "text/html"})
+            case ("raw", text):
+                return Reply(CUT, _raw(request, str(text)))
             case "empty":
                 return Reply(200, b"")
             case "endless":
@@ -129,6 +132,16 @@ def _chunked(pieces: Iterator[bytes], *, whole: bool) -> Generator[bytes, None, 
         yield f"{len(piece):x}\r\n".encode() + piece + b"\r\n"
     if whole:
         yield b"0\r\n\r\n"
+
+
+def _raw(request: Request, text: str) -> bytes:
+    first, _, again = text.encode("latin-1").partition(b"|")
+    with suppress(ConnectionError):
+        request.connection.sendall(first)
+        while again:
+            request.connection.sendall(again)
+            threading.Event().wait(0.1)
+    return b""
 
 
 def serving(**files: bytes) -> AbstractContextManager[FileServer]:

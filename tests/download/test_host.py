@@ -47,7 +47,7 @@ def test_what_is_no_address_is_one_line_at_once(url: str) -> None:
     assert not Path(".stepline").exists()
 
 
-@pytest.mark.parametrize("url", ["http://a..b/a", f"http://{'a' * 70}.invalid/a", "ftp://127.0.0.1/a"])
+@pytest.mark.parametrize("url", ["http://a..b/a", f"http://{'a' * 300}.invalid/a", "ftp://127.0.0.1/a"])
 def test_a_host_that_nobody_can_look_up_is_one_line_at_once(url: str) -> None:
     began = time.monotonic()
     assert "is unreachable (" in unreachable(url)
@@ -132,6 +132,7 @@ def test_another_run_probes_again(monkeypatch: pytest.MonkeyPatch) -> None:
         ("https://user:word@a.org/v.mp4", "https://a.org/v.mp4"),
         ("https://a.org/v.mp4?X-Amz-Signature=abc&part=1", "https://a.org/v.mp4?X-Amz-Signature=***&part=1"),
         ("https://a.org/v.mp4?id=7&access_token=abc#t", "https://a.org/v.mp4?id=7&access_token=***#t"),
+        ("https://a.org/?" + "?token" * 20_000, "https://a.org/?" + "?token" * 20_000),
         ("https://www.youtube.com/watch?v=abc", "https://www.youtube.com/watch?v=abc"),
     ],
 )

@@ -242,6 +242,46 @@ def test_redirects_without_end_are_followed_ten_times_in_all(server: FileServer)
     assert len(server.gets) == 11
 
 
+@pytest.mark.parametrize("drips", [b"HTTP/1.1 200 OK\r\n|X: a\r\n", b"|HTTP/1.1 103 Early Hints\r\n\r\n", b"|H"])
+def test_headers_without_end_are_left_after_a_limit(drips: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "STALL_S", 0.3)
+    monkeypatch.setattr(http, "ATTEMPTS", 1)
+    with serving() as server:
+        server.next["/a"] = [("raw", drips.decode())]
+        began = time.monotonic()
+        assert refused(server) == f"{server.url}/a: no answer in 0.3 s (1 attempts)"
+        assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize("length", ["5;|a", "3\r\nabc\r\n0\r\n|X: a\r\n"], ids=["extension", "trailer"])
+def test_a_body_that_drips_between_its_chunks_is_left(length: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "STALL_S", 0.3)
+    monkeypatch.setattr(http, "ATTEMPTS", 1)
+    with serving() as server:
+        server.next["/a"] = [("raw", f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{length}")]
+        assert "no answer in 0.3 s" in refused(server)
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        ("HTTP/1.1 416 No\r\nContent-Range: bytes */0\r\nContent-Length: 0\r\n\r\n", "HTTP 416"),
+        (f"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-1/{'9' * 4400}\r\nContent-Length: 2\r\n\r\nab", "another part"),
+        (f"HTTP/1.1 302 Found\r\nLocation: http://{'a' * 64}.invalid/\r\nContent-Length: 0\r\n\r\n", "too long"),
+        ("HTTP/1.1 302 Found\r\nLocation: http://xn--a.invalid/\r\nContent-Length: 0\r\n\r\n", "U+0080"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", "bad Content-Length"),
+        (f"HTTP/{'9' * 5000} 200 OK\r\n\r\n", "illegal status line"),
+        ("HTTP/1.1 abc\x1b[2J\r\n\r\n", "illegal status line"),
+    ],
+)
+def test_an_answer_that_cannot_be_is_one_short_line(answer: str, line: str, server: FileServer) -> None:
+    server.next["/a"] = [("raw", answer)] * 3
+    said = refused(server)
+    assert line in said
+    assert said.isprintable()
+    assert len(said) < 600
+
+
 @pytest.mark.parametrize("where", ["ftp://127.0.0.1/a", "file:///etc/passwd", "http://[", "http://nowhere.invalid/a"])
 def test_a_redirect_to_what_cannot_be_asked_is_followed_once(server: FileServer, where: str) -> None:
     server.next["/a"] = [("to", where)] * 3

@@ -296,6 +296,13 @@ def test_names_and_passwords_are_written_nowhere(server: FileServer, tmp_path: P
     assert not [path for path in written if "SECRET" in f"{path}{path.read_bytes()!r}"]
 
 
+@pytest.mark.parametrize("url", ["http://[zz]/a.mp4", "http://[zz]/page", f"http://{'a' * 300}.invalid/a.mp4"])
+def test_an_address_that_cannot_be_is_a_record(url: str) -> None:
+    record = fetch_video(video(url=url))
+    assert record.status == "failed"
+    assert record.reason
+
+
 def test_an_unreachable_host_is_a_record() -> None:
     for suffix in (".mp4", ""):
         record = fetch_video(video(f"a{suffix}", url=f"{closed()}/a{suffix}"))

@@ -77,6 +77,14 @@ def test_a_page_whose_file_is_not_there_is_failed(server: FileServer) -> None:
     assert "\n" not in record.reason
 
 
+@pytest.mark.usefixtures("started")
+def test_a_page_whose_headers_never_end_is_left(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yt_dlp, "LONGEST_S", 2.0)
+    server.next["/page"] = [("raw", "|HTTP/1.1 100 Continue\r\n\r\n")]
+    record = fetch_video(f"{server.url}/page")
+    assert (record.status, record.reason) == ("failed", "yt-dlp did not end in 2 s; the next run continues")
+
+
 def test_a_page_that_is_not_there_is_gone(server: FileServer) -> None:
     record = fetch_video(f"{server.url}/no page")
     assert record.status == "gone"

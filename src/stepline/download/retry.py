@@ -12,6 +12,8 @@ from stepline.download.host import shown
 from stepline.errors import DownloadError
 
 Result = TypeVar("Result")
+LONGEST = 500
+"""Maximum number of characters of an error's text, which may repeat what a server sent."""
 BACKOFF_S = 1.0
 """The wait before the second attempt; it doubles with each further attempt."""
 
@@ -50,9 +52,9 @@ def retried(
         try:
             return attempt()
         except (httpx.InvalidURL, ValueError, RecursionError) as error:
-            raise DownloadError(f"{prefix}{shown(str(error))}") from None
+            raise DownloadError(f"{prefix}{shown(str(error))[:LONGEST]}") from None
         except (httpx.RequestError, WorthRetryingError) as error:
-            reason = f"{prefix}{shown(' '.join(str(error).split())) or type(error).__name__}"
+            reason = f"{prefix}{shown(' '.join(str(error).split()))[:LONGEST] or type(error).__name__}"
             if _for_good(error):
                 raise DownloadError(reason) from None
             asked_s = getattr(error, "wait_s", 0.0)

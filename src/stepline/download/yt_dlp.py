@@ -17,13 +17,15 @@ from urllib.parse import urlsplit
 from stepline.download.host import YOUTUBE, leave_alone, shown, unreachable
 from stepline.download.http import ATTEMPTS, LONGEST_WAIT_S, STALL_S, GoneError
 from stepline.download.options import DownloadOptions
-from stepline.download.retry import WorthRetryingError, retried
+from stepline.download.retry import LONGEST, WorthRetryingError, retried
 from stepline.download.spans import Address
 from stepline.errors import DownloadError
 from stepline.media.cut import WholeOnlyError
 
 log = logging.getLogger(__name__)
 
+LONGEST_S = 4 * 3600.0
+"""The maximum time of yt-dlp in seconds, which itself limits only the wait for each byte."""
 SINGLE = "b[ext=mp4][height<=?{0}][protocol!*=m3u8]"
 """The format for a machine without ffmpeg: one file with video and audio, and no stream that ffmpeg must repair."""
 MERGED = "bv*[ext=mp4][height<={0}]+ba[ext=m4a]/" + SINGLE
@@ -108,7 +110,7 @@ def _ask(url: str, wanted: list[str], options: DownloadOptions, lacks: str) -> t
     if not code and out:
         return dict(json.loads(out[-1])), given_up
     errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
-    reason = shown(errors[-1]) if errors else f"yt-dlp ended with {code} and no video"
+    reason = shown(errors[-1])[:LONGEST] if errors else f"yt-dlp ended with {code} and no video"
     if GONE.search(reason):
         raise GoneError(_without_advice(reason))
     if ENOUGH.search(reason):
@@ -162,7 +164,12 @@ def _run(url: str, wanted: list[str], options: DownloadOptions) -> tuple[int, li
             nameless.seek(0)
             handed.append(nameless.fileno())
             command += [option, f"/dev/fd/{nameless.fileno()}"]
-        done = subprocess.run(command, stdin=reading, pass_fds=handed, capture_output=True, check=False)
+        try:
+            done = subprocess.run(
+                command, stdin=reading, pass_fds=handed, capture_output=True, check=False, timeout=LONGEST_S
+            )
+        except subprocess.TimeoutExpired:
+            raise DownloadError(f"yt-dlp did not end in {LONGEST_S:g} s; the next run continues") from None
     out, said = (text.decode(errors="replace").splitlines() for text in (done.stdout, done.stderr))
     return done.returncode, out, said
 
