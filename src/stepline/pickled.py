@@ -1,12 +1,21 @@
 """Pickles as data: nothing that a pickle names is imported or called, and nothing is allocated on its word."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pickle import UnpicklingError
-from pickletools import genops
+from pickletools import genops, stackslice
 from typing import IO, Any
 
 LARGEST_KEY = 1000
 """The maximum number of values in a key of a dictionary. A small pickle may nest tuples that take years to hash."""
+MOST_OPCODES = 5_000_000
+"""The maximum length of a pickle. That of a large network has 200,000; each takes up to 200 bytes of memory."""
+_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+_SET = "builtins", "set"
+_VALUES = {
+    *("INT", "LONG", "LONG1", "BININT", "BININT1", "BININT2", "FLOAT", "BINFLOAT", "STRING", "BINSTRING"),
+    *("SHORT_BINSTRING", "SHORT_BINBYTES", "BINBYTES", "BINBYTES8", "BYTEARRAY8", "UNICODE", "SHORT_BINUNICODE"),
+    *("BINUNICODE", "BINUNICODE8"),
+}
 
 
 class Stub:
@@ -27,150 +36,104 @@ def parse(
     """Return the object of the pickle that starts at the position of ``file``: containers, numbers, texts and stubs.
 
     made: returns the value of a stub of a call. stored: returns the value of a persistent id. An OrderedDict is a
-    dictionary. The result takes at most about 100 times the memory of the pickle, plus that of ``made``, if a read of
-    ``file`` takes no more memory than is left in it, as that of a map or of BytesIO. Raises errors of any type if the
-    pickle is damaged, has external buffers or registered extensions, or changes what it names.
+    dictionary; sets are stubs. file: one that returns what is left of it if more is read, as a map does. The result
+    takes the bytes of its values, and at most 200 for each opcode, besides what ``made`` and ``stored`` return. Raises
+    errors of any type if the pickle is damaged, is too long, contains what pickles of arrays and networks do not, or
+    changes what is no object of its own.
     """
     stack: list[Any] = []
     marks: list[int] = []
     memo: dict[int, Any] = {}
-
-    def marked() -> list[Any]:
-        start = marks.pop()
-        items = stack[start:]
+    for number, (opcode, argument, _) in enumerate(genops(file)):
+        if number > MOST_OPCODES:
+            raise UnpicklingError("it has too many objects")
+        name, before = opcode.name, opcode.stack_before
+        if name in ("APPENDS", "SETITEMS", "ADDITEMS", "APPEND", "SETITEM", "BUILD"):
+            before = before[1:]  # the object that it changes stays on the stack
+        if name == "POP" and marks and marks[-1] == len(stack):
+            marks.pop()
+            continue
+        start = marks.pop() if stackslice in before else len(stack) - len(before)
+        if start < 0:
+            raise UnpicklingError("it ends early")
+        taken = stack[start:]
         del stack[start:]
-        return items
-
-    def called(function: Any, arguments: Any) -> Any:
-        if not isinstance(function, Stub):
-            raise UnpicklingError("it calls what is no function")
-        if function.name == ("collections", "OrderedDict"):
-            pairs = arguments[0] if arguments else []
-            held = {_checked(key): value for key, value in pairs}
-            if pairs:
-                pairs.clear()  # a pickle of a few bytes could otherwise copy them again and again
-            return held
-        return made(Stub(function.name, arguments))
-
-    for opcode, argument, _ in genops(file):
-        match opcode.name:
-            case "PROTO" | "FRAME":
+        match name:
+            case "PROTO" | "FRAME" | "POP" | "POP_MARK":
                 pass
             case "STOP":
-                return stack.pop()
-            case "NONE":
-                stack.append(None)
-            case "NEWTRUE" | "NEWFALSE":
-                stack.append(opcode.name == "NEWTRUE")
-            case "INT" | "LONG" | "LONG1" | "BININT" | "BININT1" | "BININT2" | "FLOAT" | "BINFLOAT":
+                return taken[0]
+            case "MARK":
+                marks.append(len(stack))
+            case _ if name in _VALUES:
                 stack.append(argument)
-            case "STRING" | "BINSTRING" | "SHORT_BINSTRING" | "SHORT_BINBYTES" | "BINBYTES" | "BINBYTES8":
-                stack.append(argument)
-            case "UNICODE" | "SHORT_BINUNICODE" | "BINUNICODE" | "BINUNICODE8" | "BYTEARRAY8":
-                stack.append(argument)
+            case _ if name in _CONSTANTS:
+                stack.append(_CONSTANTS[name])
             case "PUT" | "BINPUT" | "LONG_BINPUT":
                 memo[argument] = stack[-1]
             case "MEMOIZE":
-                memo[len(memo)] = stack[-1]
+                memo[len(memo)] = taken[0]
+                stack.append(taken[0])
             case "GET" | "BINGET" | "LONG_BINGET":
                 stack.append(memo[argument])
             case "DUP":
-                stack.append(stack[-1])
-            case "MARK":
-                marks.append(len(stack))
-            case "POP" if marks and marks[-1] == len(stack):
-                marks.pop()
-            case "POP":
-                stack.pop()
-            case "POP_MARK":
-                marked()
-            case "EMPTY_TUPLE":
-                stack.append(())
-            case "TUPLE1" | "TUPLE2" | "TUPLE3":
-                items = [stack.pop() for _ in range(int(opcode.name[-1]))]
-                stack.append((*reversed(items),))
-            case "TUPLE":
-                stack.append((*marked(),))
-            case "EMPTY_LIST":
-                stack.append([])
-            case "LIST":
-                stack.append(marked())
-            case "APPEND":
-                item = stack.pop()
-                _extend(stack[-1], [item])
-            case "APPENDS":
-                items = marked()
-                _extend(stack[-1], items)
-            case "EMPTY_DICT":
-                stack.append({})
-            case "DICT":
-                items = marked()
-                stack.append({})
-                _update(stack[-1], items)
-            case "SETITEM":
-                item, key = stack.pop(), stack.pop()
-                _update(stack[-1], [key, item])
-            case "SETITEMS":
-                items = marked()
-                _update(stack[-1], items)
-            case "EMPTY_SET":
-                stack.append(Stub(("builtins", "set"), ()))
-            case "ADDITEMS":
-                marked()
-            case "FROZENSET":
-                marked()
-                stack.append(Stub(("builtins", "frozenset"), ()))
+                stack += taken * 2
+            case "EMPTY_TUPLE" | "TUPLE" | "TUPLE1" | "TUPLE2" | "TUPLE3":
+                stack.append(tuple(taken))
+            case "EMPTY_LIST" | "LIST":
+                stack.append(taken)
+            case "EMPTY_DICT" | "DICT":
+                stack.append(_dictionary(zip(taken[::2], taken[1::2], strict=True)))
+            case "EMPTY_SET" | "FROZENSET":
+                stack.append(Stub(_SET, ()))
+            case "APPEND" | "APPENDS" if isinstance(stack[-1], list):
+                stack[-1].extend(taken)
+            case "SETITEM" | "SETITEMS" if isinstance(stack[-1], dict):
+                stack[-1].update(_dictionary(zip(taken[::2], taken[1::2], strict=True)))
+            case "BUILD" if isinstance(stack[-1], Stub) and stack[-1].arguments is not None:
+                stack[-1].state = taken[0]
+            case "APPEND" | "APPENDS" | "SETITEM" | "SETITEMS" | "ADDITEMS" if isinstance(stack[-1], Stub):
+                pass
+            case "BUILD" if isinstance(stack[-1], dict):
+                pass
             case "GLOBAL":
-                module, _, name = argument.partition(" ")
-                stack.append(Stub((module, name)))
-            case "STACK_GLOBAL":
-                name, module = stack.pop(), stack.pop()
-                if not isinstance(name, str) or not isinstance(module, str):
-                    raise UnpicklingError("a name is no text")
-                stack.append(Stub((module, name)))
-            case "REDUCE" | "NEWOBJ":
-                arguments, function = stack.pop(), stack.pop()
-                stack.append(called(function, arguments))
-            case "NEWOBJ_EX":
-                _, arguments, function = stack.pop(), stack.pop(), stack.pop()
-                stack.append(called(function, arguments))
+                module, _, attribute = argument.partition(" ")
+                stack.append(Stub((module, attribute)))
+            case "STACK_GLOBAL" if all(isinstance(each, str) for each in taken):
+                stack.append(Stub((taken[0], taken[1])))
+            case "REDUCE" | "NEWOBJ" | "NEWOBJ_EX":
+                stack.append(_called(taken[0], taken[1], made))
             case "OBJ":
-                function, *arguments = marked()
-                stack.append(called(function, arguments))
+                stack.append(_called(taken[0], taken[1:], made))
             case "INST":
-                module, _, name = argument.partition(" ")
-                stack.append(called(Stub((module, name)), marked()))
-            case "BUILD":
-                state, target = stack.pop(), stack[-1]
-                if isinstance(target, Stub) and target.arguments is not None:
-                    target.state = state
-                elif not isinstance(target, dict):
-                    raise UnpicklingError("it changes what is no object of its own")
+                module, _, attribute = argument.partition(" ")
+                stack.append(_called(Stub((module, attribute)), taken, made))
             case "PERSID" | "BINPERSID" if stored:
-                stack.append(stored(argument if opcode.name == "PERSID" else stack.pop()))
+                stack.append(stored(argument if name == "PERSID" else taken[0]))
             case _:
-                raise UnpicklingError(f"it has {opcode.name}")
+                raise UnpicklingError(f"its opcode {name} is not allowed there")
 
 
-def _checked(key: Any) -> Any:
-    parts = [key]
-    for part in parts:
-        if isinstance(part, tuple):
-            if len(parts) + len(part) > LARGEST_KEY:
-                raise UnpicklingError("the key of a dictionary is too large")
-            parts += part
-    return key
+def _dictionary(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    held = {}
+    for key, value in pairs:
+        parts = [key]
+        for part in parts:
+            if isinstance(part, tuple):
+                if len(parts) + len(part) > LARGEST_KEY:
+                    raise UnpicklingError("the key of a dictionary is too large")
+                parts += part
+        held[key] = value
+    return held
 
 
-def _extend(target: Any, items: list[Any]) -> None:
-    if isinstance(target, list):
-        target += items
-    elif not isinstance(target, Stub):
-        raise UnpicklingError("it appends to what is no list")
-
-
-def _update(target: Any, items: list[Any]) -> None:
-    if isinstance(target, dict):
-        target.update({_checked(key): value for key, value in zip(items[::2], items[1::2], strict=True)})
-    elif not isinstance(target, Stub):
-        raise UnpicklingError("it sets items of what is no dictionary")
+def _called(function: Any, arguments: Any, made: Callable[[Stub], Any]) -> Any:
+    if not isinstance(function, Stub):
+        raise UnpicklingError("it calls what is no function")
+    if function.name != ("collections", "OrderedDict"):
+        return made(Stub(function.name, arguments))
+    pairs = arguments[0] if arguments else []
+    held = _dictionary(pairs)
+    if pairs:
+        pairs.clear()  # otherwise a few bytes could copy them again and again
+    return held

@@ -323,6 +323,8 @@ def _array(saved: Any) -> Any:
             order = "F" if fortran else "C"
         case Stub(name=(_, "_frombuffer"), arguments=(content, dtype, shape, order)):
             pass
+        case Stub():
+            raise ValueError(f"{'.'.join(saved.name)[:LONGEST]} is no array")
         case _:
             return saved
     if isinstance(content, Stub):
