@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pickle import UnpicklingError
-from pickletools import genops, stackslice
+from pickletools import genops, opcodes, stackslice
 from typing import IO, Any
 
 LARGEST_KEY = 1000
@@ -16,6 +16,12 @@ _VALUES = {
     *("SHORT_BINSTRING", "SHORT_BINBYTES", "BINBYTES", "BINBYTES8", "BYTEARRAY8", "UNICODE", "SHORT_BINUNICODE"),
     *("BINUNICODE", "BINUNICODE8"),
 }
+_CHANGES = {"APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS", "BUILD"}
+_TAKEN = {
+    each.name: None if stackslice in each.stack_before else len(each.stack_before) - (each.name in _CHANGES)
+    for each in opcodes
+}
+"""How many objects each opcode takes from the stack, without the one that it changes; None for all above the mark."""
 
 
 class Stub:
@@ -47,35 +53,33 @@ def parse(
     for number, (opcode, argument, _) in enumerate(genops(file)):
         if number > MOST_OPCODES:
             raise UnpicklingError("it has too many objects")
-        name, before = opcode.name, opcode.stack_before
-        if name in ("APPENDS", "SETITEMS", "ADDITEMS", "APPEND", "SETITEM", "BUILD"):
-            before = before[1:]  # the object that it changes stays on the stack
+        name = opcode.name
+        if name in _VALUES:
+            stack.append(argument)
+            continue
         if name == "POP" and marks and marks[-1] == len(stack):
             marks.pop()
             continue
-        start = marks.pop() if stackslice in before else len(stack) - len(before)
-        if start < 0:
-            raise UnpicklingError("it ends early")
+        count = _TAKEN[name]
+        start = marks.pop() if count is None else len(stack) - count
         taken = stack[start:]
         del stack[start:]
         match name:
-            case "PROTO" | "FRAME" | "POP" | "POP_MARK":
-                pass
-            case "STOP":
-                return taken[0]
-            case "MARK":
-                marks.append(len(stack))
-            case _ if name in _VALUES:
-                stack.append(argument)
-            case _ if name in _CONSTANTS:
-                stack.append(_CONSTANTS[name])
             case "PUT" | "BINPUT" | "LONG_BINPUT":
                 memo[argument] = stack[-1]
             case "MEMOIZE":
                 memo[len(memo)] = taken[0]
-                stack.append(taken[0])
+                stack += taken
             case "GET" | "BINGET" | "LONG_BINGET":
                 stack.append(memo[argument])
+            case "MARK":
+                marks.append(len(stack))
+            case "PROTO" | "FRAME" | "POP" | "POP_MARK":
+                pass
+            case "STOP":
+                return taken[0]
+            case "NONE" | "NEWTRUE" | "NEWFALSE":
+                stack.append(_CONSTANTS[name])
             case "DUP":
                 stack += taken * 2
             case "EMPTY_TUPLE" | "TUPLE" | "TUPLE1" | "TUPLE2" | "TUPLE3":

@@ -159,7 +159,7 @@ IMPORT = "^theirs/x.npy: the features of x "
         (lambda folder: np.save(folder / "x.npy", rows(0)), r"not float32 \(0, 7\)$"),
         (lambda folder: np.save(folder / "x.npy", np.ones((3, 7), int)), r"not int64 \(3, 7\)$"),
         (lambda folder: np.save(folder / "x.npy", NAN), IMPORT + "are not finite in row 2$"),
-        (lambda folder: np.save(folder / "x.npy", np.array([1, None])), "has no 'frames_features'.*: an array of objects$"),
+        (lambda folder: np.save(folder / "x.npy", np.array([1, None])), "has no 'frames_features'.*: no dictionary$"),
         (lambda folder: np.save(folder / "x.npy", rows(3, d=6)), IMPORT + "have 6 .* of a in .*a.npy have 7$"),
         (lambda folder: (folder / "x.npy").write_bytes(b"\x93NUMPY"), "^theirs/x.npy holds no features, or is damaged"),
         (lambda folder: (folder / "x.npy").write_bytes(b""), "^theirs/x.npy holds no features, or is damaged"),

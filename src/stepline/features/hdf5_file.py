@@ -27,7 +27,7 @@ def read(file: "h5py.File", name: str) -> np.ndarray:
     import h5py
 
     if not isinstance(file.get(name, getlink=True), h5py.HardLink):
-        raise ValueError("it is a link")
+        raise ValueError(f"{name} is a link: put its values into this file")
     dataset = file[name]
     if not isinstance(dataset, h5py.Dataset):
         raise StoreError(
@@ -36,12 +36,12 @@ def read(file: "h5py.File", name: str) -> np.ndarray:
         )
     made = dataset.id.get_create_plist()
     if dataset.is_virtual or made.get_external_count():
-        raise ValueError("its values are in other files")
+        raise ValueError(f"the values of {name} are in other files: put them into this file")
     if dataset.shape is None or dataset.dtype.kind not in "biuf" or dataset.id.get_type().get_size() != dataset.dtype.itemsize:
-        raise ValueError(f"it has values of {dataset.dtype}")
+        raise ValueError(f"the values of {name} are {dataset.dtype}, which is no kind of number")
     if dataset.chunks is None:
         if dataset.id.get_storage_size() != dataset.nbytes or dataset.nbytes > os.path.getsize(file.filename):
-            raise ValueError("its values are not in the file")
+            raise ValueError(f"the values of {name} are not in the file")
     else:
         _check_chunks(dataset, [made.get_filter(number)[0] for number in range(made.get_nfilters())])
     return np.asarray(dataset[()])
@@ -54,21 +54,21 @@ def _check_chunks(dataset: "h5py.Dataset", filters: list[int]) -> None:
     packers = [each for each in filters if each in (h5z.FILTER_DEFLATE, h5z.FILTER_LZF)]
     order = [h5z.FILTER_SHUFFLE, *packers[:1], h5z.FILTER_FLETCHER32]
     if filters != [each for each in order if each in filters]:
-        raise ValueError("it has other filters than gzip or LZF, shuffle and Fletcher32, in this order")
+        raise ValueError("it has other filters than gzip or LZF, with shuffle and Fletcher32: write it with gzip")
     counts = [-(-length // chunk) for length, chunk in zip(dataset.shape, dataset.chunks, strict=True)]
     size = math.prod(dataset.chunks) * dataset.dtype.itemsize
     limit = LARGEST if packers else os.path.getsize(dataset.file.filename)
     if math.prod(counts) * size > limit or dataset.id.get_num_chunks() != math.prod(counts):
-        raise ValueError(f"its values are not all in the file, or have more than {limit} bytes")
-    found: dict[tuple[int, ...], Any] = {}
-    dataset.id.chunk_iter(lambda chunk: found.update({chunk.chunk_offset: chunk}) or len(found) > math.prod(counts))
+        raise ValueError(f"values are absent, or have more than {limit} bytes: write them without compression")
+    found: dict[tuple[int, ...], int] = {}
+    dataset.id.chunk_iter(lambda chunk: found.update({chunk.chunk_offset: chunk.size}))
     for place in product(*map(range, counts)):
         start = tuple(map(int.__mul__, place, dataset.chunks))
-        if start not in found or found[start].size > 2 * size + 64:
+        if start not in found or found[start] > 2 * size + 64:
             raise ValueError("a chunk is absent, or too large")
         mask, content = dataset.id.read_direct_chunk(start)
         used = [each for number, each in enumerate(filters) if not mask >> number & 1]
-        content = content[: found[start].size - 4 * (h5z.FILTER_FLETCHER32 in used)]
+        content = content[: found[start] - 4 * (h5z.FILTER_FLETCHER32 in used)]
         if h5z.FILTER_DEFLATE in used:
             length = len(zlib.decompressobj().decompress(content, size + 1))
         else:

@@ -269,10 +269,13 @@ def _npy(file: Path, key: str) -> Any:
         with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
             mapped.seek(opened.tell())
             saved = parse(mapped, _known)
-        [content] = saved.state[-1] if saved.state[1] == () else [saved]
-        if isinstance(content, dict) and key in content:
-            return _array(content[key])
-    keys = [f"{name}"[:LONGEST] for name in content] if isinstance(content, dict) else ["an array of objects"]
+        match saved:
+            case Stub(state=(_, (), _, _, [dict() as content])) if key in content:
+                return _array(content[key])
+            case Stub(state=(_, (), _, _, [dict() as content])):
+                keys = [f"{name}"[:LONGEST] for name in content]
+            case _:
+                keys = ["no dictionary"]
     listed = ", ".join(keys[:NAMED]) + (", ..." if len(keys) > NAMED else "")
     raise StoreError(f"{file} has no {key!r}: name the key of its features with --key, one of: {listed}")
 
