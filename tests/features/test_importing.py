@@ -99,7 +99,9 @@ def p3iv(**more: Any) -> dict[str, Any]:
 def test_dictionaries_are_read_without_running_what_they_name(folder: Path, protocol: int) -> None:
     with open(folder / "a.npy", "wb") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": "|O", "fortran_order": False, "shape": ()})
-        content = OrderedDict(p3iv(), score=np.float64(0.5), seen={1, 2}, other=np.asfortranarray(rows(2)).astype(">f8"))
+        content = OrderedDict(
+            p3iv(), score=np.float64(0.5), seen={1, 2}, other=np.asfortranarray(rows(2)).astype(">f8")
+        )
         pickle.dump(np.array(content, object), file, protocol=protocol)
     assert np.array_equal(Folder(folder)["a"], rows(6))
     assert np.array_equal(Folder(folder, key="other")["a"], rows(2))

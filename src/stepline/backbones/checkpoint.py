@@ -9,9 +9,9 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from io import BytesIO
+from io import BufferedReader, BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from stepline.errors import StoreError
 from stepline.pickled import Stub, parse
@@ -116,7 +116,7 @@ def read(path: Path) -> Any:
             raise
         except Exception as error:
             reason = " ".join(str(error).split())[:LONGEST_NAME] or type(error).__name__
-            raise StoreError(f"{path} is damaged or no checkpoint ({reason}): get it again") from None
+            raise StoreError(f"{path} is damaged or no checkpoint ({reason}): get it again") from error
 
 
 def _read_zip(path: Path, mapped: mmap.mmap) -> Any:
@@ -143,14 +143,14 @@ def _read_zip(path: Path, mapped: mmap.mmap) -> Any:
     return parse(BytesIO(bytes_of("data.pkl")), _made, _stored(of_storage))
 
 
-def _read_legacy(path: Path, file: BinaryIO, mapped: mmap.mmap) -> Any:
+def _read_legacy(path: Path, file: BufferedReader, mapped: mmap.mmap) -> Any:
     """Return the object of a file written before PyTorch 1.6: magic number, version, system, object, keys, buffers."""
+    other = StoreError(f"{path} is not a PyTorch checkpoint, or is incomplete: get it again")
     try:
-        magic = parse(mapped)
-    except Exception:
-        magic = None
-    if magic != _LEGACY_MAGIC:
-        raise StoreError(f"{path} is not a PyTorch checkpoint, or is incomplete: get it again")
+        if parse(mapped) != _LEGACY_MAGIC:
+            raise other
+    except Exception as error:
+        raise other from error
     for _ in ("version", "system"):
         parse(mapped)
     buffers: dict[str, bytearray] = {}
@@ -169,10 +169,12 @@ def _read_legacy(path: Path, file: BinaryIO, mapped: mmap.mmap) -> Any:
     keys = parse(mapped)
     file.seek(mapped.tell())
     for key in keys:
-        buffer = buffers[key if isinstance(key, str) else ""]
+        buffer = buffers.pop(key if isinstance(key, str) else "")
         file.seek(8, os.SEEK_CUR)
         if file.readinto(buffer) != len(buffer):
             raise EOFError("it ends early")
+    if buffers:
+        raise EOFError(f"it has no bytes of {len(buffers)} tensors")
     return held
 
 

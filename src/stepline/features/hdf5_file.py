@@ -4,7 +4,7 @@ import math
 import os
 import zlib
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,7 +37,11 @@ def read(file: "h5py.File", name: str) -> np.ndarray:
     made = dataset.id.get_create_plist()
     if dataset.is_virtual or made.get_external_count():
         raise ValueError(f"the values of {name} are in other files: put them into this file")
-    if dataset.shape is None or dataset.dtype.kind not in "biuf" or dataset.id.get_type().get_size() != dataset.dtype.itemsize:
+    if (
+        dataset.shape is None
+        or dataset.dtype.kind not in "biuf"
+        or dataset.id.get_type().get_size() != dataset.dtype.itemsize
+    ):
         raise ValueError(f"the values of {name} are {dataset.dtype}, which is no kind of number")
     if dataset.chunks is None:
         if dataset.id.get_storage_size() != dataset.nbytes or dataset.nbytes > os.path.getsize(file.filename):

@@ -2,6 +2,7 @@
 
 import hashlib
 import mmap
+import os
 import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
@@ -244,7 +245,7 @@ def _found(path: Path, key: str) -> Iterator[tuple[Path, str, Callable[[], Any]]
 
             with _damage_is_one_line(file):
                 opened = h5py.File(file)
-                names = list(opened)
+                names = [os.fsdecode(name) for name in opened]
             for name in names:
                 yield file, name, partial(_dataset, file, opened, name)
 
@@ -257,22 +258,23 @@ def _damage_is_one_line(file: Path) -> Iterator[None]:
         raise
     except Exception as error:
         line = " ".join(str(error).split())[:LONGEST] or type(error).__name__
-        raise StoreError(f"{file} holds no features, or is damaged ({line})") from None
+        raise StoreError(f"{file} holds no features, or is damaged ({line})") from error
 
 
 def _npy(file: Path, key: str) -> Any:
-    with _damage_is_one_line(file), open(file, "rb") as opened:
-        version = np.lib.format.read_magic(opened)
+    with (
+        _damage_is_one_line(file),
+        open(file, "rb") as opened,
+        mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped,  # from which no more than is there is read
+    ):
+        version = np.lib.format.read_magic(mapped)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        if not header(opened)[2].hasobject:
+        if not header(mapped)[2].hasobject:
             return np.load(file, mmap_mode="r", allow_pickle=False)
-        with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            mapped.seek(opened.tell())
-            saved = parse(mapped, _known)
-        match saved:
-            case Stub(state=(_, (), _, _, [dict() as content])) if key in content:
-                return _array(content[key])
-            case Stub(state=(_, (), _, _, [dict() as content])):
+        match parse(mapped, _known):
+            case Stub(state=(_, (), _, _, [dict(content)])):
+                if key in content:
+                    return _array(content[key])
                 keys = [f"{name}"[:LONGEST] for name in content]
             case _:
                 keys = ["no dictionary"]

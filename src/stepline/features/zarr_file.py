@@ -15,7 +15,7 @@ CHUNK = 256
 
 
 class Layout(NamedTuple):
-    """The files of an array. file_rows, chunk_rows: the rows of each file, and of the chunks in it, if it is a shard."""
+    """The files of an array. file_rows: the rows of each. chunk_rows: those of the chunks in it, if it is a shard."""
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
