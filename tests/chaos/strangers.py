@@ -167,7 +167,7 @@ PICKLES = {
     "a set that takes ever to hash": b"\x80\x04\x8f(" + KEY + b"\x90.",
     "deep lists": b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b".",
     "deep objects": b"\x80\x04" + NAME + b"q\0)R" + b"h\0)R" * 100_000 + b"b" * 100_000 + b".",
-    "names as long as all before": b"\x80\x02}" + LONG + b"q\0" + b"}h\0" * 999 + b"N" + b"s" * 1000 + b".",
+    "ever longer names": b"\x80\x02}" + LONG + b"q\0" + b"}h\0" * 999 + b"N" + b"s" * 1000 + b".",
     "a dictionary copied often": b"\x80\x02]" + b"K\x01K\x02\x86a" * 20_000 + b"q\0" + b"0ccollections\nOrderedDict\nq\1"
     + b"0h\1h\0\x85R" * 20_000 + b".",
     "a text encoded often": b"\x80\x02c_codecs\nencode\nq\0" + LONG + b"X\x06\0\0\0latin1\x86q\1]"
