@@ -168,8 +168,8 @@ PICKLES = {
     "deep lists": b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b".",
     "deep objects": b"\x80\x04" + NAME + b"q\0)R" + b"h\0)R" * 100_000 + b"b" * 100_000 + b".",
     "ever longer names": b"\x80\x02}" + LONG + b"q\0" + b"}h\0" * 999 + b"N" + b"s" * 1000 + b".",
-    "a dictionary copied often": b"\x80\x02]" + b"K\x01K\x02\x86a" * 20_000 + b"q\0" + b"0ccollections\nOrderedDict\nq\1"
-    + b"0h\1h\0\x85R" * 20_000 + b".",
+    "a dictionary copied often": b"\x80\x02]" + b"K\x01K\x02\x86a" * 20_000
+    + b"q\0000ccollections\nOrderedDict\nq\1" + b"0h\1h\0\x85R" * 20_000 + b".",
     "a text encoded often": b"\x80\x02c_codecs\nencode\nq\0" + LONG + b"X\x06\0\0\0latin1\x86q\1]"
     + b"h\0h\1Ra" * 10_000 + b".",
     "a name joined often": b"\x80\x04" + LONG + b"\x94]" + b"h\0h\0\x93a" * 10_000 + b".",
