@@ -198,13 +198,16 @@ class Harm:
         return (Path.touch, (Path("harm"),))
 
 
-@pytest.mark.parametrize("how", ["code", "pickle", "text", "empty", "cut", "other", "nan"])
+@pytest.mark.parametrize("how", ["code", "pickle", "text", "empty", "cut", "other", "nan", "huge"])
 def test_what_is_no_checkpoint_is_one_line_and_runs_no_code(how: str, tmp_path: Path, checkpoint: Make) -> None:
     path = tmp_path / "bad.pt"
     if how == "code":
         torch.save({"dims": Harm(), "model_state_dict": {}}, path)
     elif how == "other":
         torch.save({"model": torch.zeros(2)}, path)
+    elif how == "huge":
+        held = torch.load(checkpoint())
+        torch.save(held | {"dims": held["dims"] | {"n_text_state": 1 << 17}}, path)
     elif how == "nan":
         path = checkpoint(value=float("nan"))
     else:

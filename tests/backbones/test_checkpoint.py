@@ -19,8 +19,9 @@ pytest.importorskip("safetensors")
 import torch
 from safetensors.torch import save_file
 
-from stepline.backbones.checkpoint import Stub, load, looks_like, read, state
+from stepline.backbones.checkpoint import load, looks_like, read, state
 from stepline.errors import StoreError
+from stepline.pickled import Stub
 
 LAYOUTS = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
 RAN = "ran"
@@ -138,6 +139,9 @@ TENSORS = {
     "steps": torch.tensor(7),
     "none": torch.empty(0, 3),
     "part": torch.arange(10, dtype=torch.float64)[2:8:3],
+    "small": torch.tensor([1.5, -3]).to(torch.float8_e4m3fn),
+    "unsigned": torch.tensor([1, 2], dtype=torch.uint16),
+    "complex": torch.tensor([1 + 2j]),
 }
 
 
@@ -163,7 +167,7 @@ def test_classes_that_are_unknown_are_stubs(
     found = read(path)
     assert isinstance(found["config"], Stub)
     assert isinstance(found["args"], Stub)
-    assert type(found["config"]).__name__ == "ConfigParser"
+    assert found["config"].name == ("parse_config", "ConfigParser")
     assert found["parameter"].tolist() == [1, 1]
     assert found["optimizer"]["state"][0]["exp_avg"].tolist() == [1, 1, 1]
     assert equal(state(path, inside=("state_dict",), prefix="module."), TENSORS)
@@ -250,13 +254,6 @@ def test_a_file_that_ends_early_is_one_line_wherever_it_ends(zipped: bool, tmp_p
         said = late if length >= 38 else NONE.partition(":")[0]
         with pytest.raises(StoreError, match=f"a.pt {said}: get it again$"):
             read(tmp_path / "a.pt")
-
-
-def test_changed_bytes_of_a_tensor_are_found_beside_stubs(tmp_path: Path) -> None:
-    path = save({"x": torch.full((100,), 7.5), "args": argparse.Namespace(a=1)}, tmp_path / "a.pt")
-    path.write_bytes(path.read_bytes().replace(torch.tensor(7.5).numpy().tobytes() * 9, b"\1" * 36, 1))
-    with pytest.raises(StoreError, match="a.pt is damaged or no checkpoint"):
-        read(path)
 
 
 def test_an_absent_file_is_absent(tmp_path: Path) -> None:

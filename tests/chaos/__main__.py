@@ -18,7 +18,7 @@ from stepline.io import write_text
 from tests.conftest import ROOT
 
 Campaign = Callable[[int, int], dict[str, int]]
-PARTS = ("events", "kills", "disks", "faults", "flips", "corpus")
+PARTS = ("events", "kills", "disks", "faults", "flips", "strangers", "corpus")
 PAGE = ROOT / "docs/chaos.md"
 SHOWN = re.compile("(<!-- counts -->\n).*(<!-- end -->\n)", re.DOTALL)
 REPORT_S = 20.0

@@ -154,7 +154,7 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["compressed", "plain chunks", "gap", "several shards"])
-def test_other_layouts_are_read_through_zarr(tmp_path: Path, how: str) -> None:
+def test_only_layouts_that_were_ever_written_are_read(tmp_path: Path, how: str) -> None:
     parts = {"a": np.zeros((300, 7), np.float32), "b": rows(500)}
     store.write(tmp_path / "s", SPEC, parts, HOP_S)
     array = zarr.open_array(tmp_path / "s/features", mode="r")
@@ -175,13 +175,11 @@ def test_other_layouts_are_read_through_zarr(tmp_path: Path, how: str) -> None:
         **options,
     )
     other[:] = content
-    read = store.read(tmp_path / "s").rows
-    assert not isinstance(read, np.memmap)
-    assert np.array_equal(read, content)
-    for last in (tmp_path / "s/features/c").glob("[1-9]*/0"):
-        last.unlink()
-        with pytest.raises(StoreError, match="absent or damaged"):
-            store.read(tmp_path / "s")
+    if how == "plain chunks":
+        assert np.array_equal(store.read(tmp_path / "s").rows, content)
+        (tmp_path / "s/features/c/3/0").unlink()
+    with pytest.raises(StoreError, match="absent or damaged"):
+        store.read(tmp_path / "s")
 
 
 def test_a_store_may_be_empty(tmp_path: Path) -> None:
@@ -228,6 +226,10 @@ def with_index(**columns: list[object]) -> None:
         lambda: with_metadata(shape=[7, 7]),
         lambda: with_metadata(shape=[5, 7]),
         lambda: with_metadata(shape=[6]),
+        lambda: with_metadata(shape=[1 << 40, 7]),
+        lambda: with_metadata(
+            shape=[1 << 40, 7], chunk_grid={"name": "regular", "configuration": {"chunk_shape": [1 << 40, 7]}}
+        ),
         lambda: with_metadata(shape="six"),
         lambda: with_metadata(data_type="int32", fill_value=0),
         lambda: with_metadata(attributes={"spec": HALF.record()}),

@@ -14,6 +14,7 @@ from stepline.asr import segments, weights
 from stepline.asr.engine import Heard
 from stepline.asr.engines import THREADS, recogniser
 from stepline.asr.languages import AUTO, ENGLISH, Spoken
+from stepline.backbones import checkpoint
 from stepline.errors import MissingError, StoreError
 from stepline.mirror import cached_sha256
 
@@ -39,6 +40,8 @@ DECODING: dict[str, dict[str, Any]] = {
 }
 """Decoding options. The first two never sample, never retry at a higher temperature and ignore previous text."""
 SEED = 0
+MOST_LAYERS = 100
+"""The maximum number of layers of each half of a user's network; the largest Whisper has 32."""
 
 
 class Whisper:
@@ -115,6 +118,23 @@ def _detected(model: "whisper.Whisper", samples: NDArray[np.int16]) -> Spoken:
     return segments.likeliest([model.detect_language(each)[1] for each in inputs])
 
 
+def _own(path: Path) -> "whisper.Whisper":
+    """Return the network of a user's checkpoint, which must have the bytes of a network of its dimensions."""
+    from whisper.model import ModelDimensions, Whisper  # type: ignore[import-untyped]
+
+    held = checkpoint.read(path)
+    dims = ModelDimensions(**held["dims"])
+    layers = dims.n_audio_layer * dims.n_audio_state**2 + dims.n_text_layer * dims.n_text_state**2
+    others = (dims.n_audio_ctx + 3 * dims.n_mels) * dims.n_audio_state + dims.n_vocab * dims.n_text_state
+    most_layers = max(dims.n_audio_layer, dims.n_text_layer)
+    heads = dims.n_text_layer * dims.n_text_head
+    if most_layers > MOST_LAYERS or 12 * layers + others + dims.n_text_ctx**2 + heads > path.stat().st_size:
+        raise ValueError("its dimensions are not those of its tensors")
+    network = Whisper(dims)
+    network.load_state_dict(held["model_state_dict"])
+    return network
+
+
 @cache
 def _load(model: str, path: Path, sha256: str, device: str) -> "whisper.Whisper":
     import whisper
@@ -122,9 +142,11 @@ def _load(model: str, path: Path, sha256: str, device: str) -> "whisper.Whisper"
     if cached_sha256(path) != sha256:
         raise StoreError(f"{path} is not Whisper's checkpoint {model}: remove it and fetch it again")
     try:
-        named = {"name": model, "download_root": str(path.parent)} if model in weights.WHISPER else {"name": str(path)}
-        loaded = whisper.load_model(**named, device=device)
-    except (RuntimeError, EOFError, KeyError, TypeError, pickle.UnpicklingError) as error:
+        if model in weights.WHISPER:
+            loaded = whisper.load_model(model, device, download_root=str(path.parent))
+        else:
+            loaded = _own(path).to(device)
+    except (RuntimeError, EOFError, KeyError, TypeError, ValueError, StoreError, pickle.UnpicklingError) as error:
         said = " ".join(str(error).split())[:200]
         raise StoreError(f"{path} is not a Whisper checkpoint ({type(error).__name__}: {said})") from None
     if not all(part.isfinite().all() for part in loaded.parameters()):

@@ -1,16 +1,20 @@
 """Checkpoints: read without executing code and checked against the network."""
 
-import pickle
+import math
+import mmap
+import os
 import struct
-import warnings
+import sys
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from io import BufferedReader, BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from stepline.errors import StoreError
+from stepline.pickled import Stub, parse
 
 if TYPE_CHECKING:
     import torch
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
 Tensors = dict[str, "torch.Tensor"]
 HEADS = ("classifier.*", "cls_head.*", "fc.*", "head.*", "mlp_head.*", "projection_head.*", "projector.*")
 """Names of the parameters after the features, which fine-tuning replaces."""
+LONGEST_NAME = 300
+"""The maximum number of characters of a tensor's full name; longer ones are of no network, and may fill the memory."""
 
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _STORAGES = {
@@ -30,188 +36,146 @@ _STORAGES = {
     "ShortStorage": "int16",
     "CharStorage": "int8",
     "ByteStorage": "uint8",
+    "UntypedStorage": "uint8",
     "BoolStorage": "bool",
+    "ComplexDoubleStorage": "complex128",
+    "ComplexFloatStorage": "complex64",
 }
+_MOST_AXES = 16
 _NO_CHECKPOINTS = {
     b"<": "a web page (Google Drive sends one instead of a large file): open its address in a browser, save the file",
     b"version https://git-lfs": "a Git LFS pointer: download the file that it refers to",
 }
-_DAMAGE = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    ImportError,
-    LookupError,
-    MemoryError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    pickle.UnpicklingError,
-    struct.error,
-    zipfile.BadZipFile,
-)
-"""The errors that reading a damaged or hostile file can raise."""
 
 
-class Stub:
-    """A placeholder for an object whose class is not imported. It keeps the object's state."""
+def _made(stub: Stub) -> Any:
+    """Return the tensor that a call in a checkpoint makes, or the stub of any other call."""
+    import torch
 
-    def __new__(cls, *_: Any, **__: Any) -> Any:
-        """Accept any arguments."""
-        made = super().__new__(cls)
-        made.state = {}
-        return made
-
-    state: Any
-
-    def __setstate__(self, state: Any) -> None:
-        """Keep the state."""
-        self.state = state
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        """Ignore an item."""
-
-    def append(self, value: Any) -> None:
-        """Ignore a value."""
-
-    extend = add = append
-
-    def __call__(self, *_: Any, **__: Any) -> Any:
-        """Return another."""
-        return Stub()
+    (module, name), arguments = stub.name, stub.arguments
+    if name == "_rebuild_from_type_v2":
+        return _made(Stub(arguments[0].name, arguments[2]))
+    if module != "torch._utils" or not name.startswith("_rebuild_"):
+        return stub
+    if name in ("_rebuild_parameter", "_rebuild_parameter_with_state"):
+        return arguments[0]
+    if name not in ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3"):
+        return torch.empty(0, device="meta")
+    (content, dtype), offset, size, stride = arguments[:4]
+    if name == "_rebuild_tensor_v3":
+        dtype = vars(torch)[arguments[6].name[1]]
+    flat = torch.frombuffer(content, dtype=dtype) if content else torch.empty(0, dtype=dtype)
+    if len(size) > _MOST_AXES or not all(isinstance(n, int) for n in size) or math.prod(size) > len(flat):
+        raise ValueError(f"a tensor has more values than its storage, which has {len(flat)}")
+    return flat.as_strided(size, stride, offset)
 
 
-class _Dict(dict[Any, Any]):
-    """An OrderedDict whose attributes are not restored."""
+def _stored(bytes_of: Callable[[str, int], Any]) -> Callable[[Any], Any]:
+    """Return the function that returns the storage of a persistent id. bytes_of: the bytes of a key, of this size."""
 
-    def __setstate__(self, state: Any) -> None:
-        """Ignore the state."""
-
-
-class _Tensor(Stub):
-    """Replaces ``torch._utils._rebuild_tensor_v2``: a view of a buffer of one data type, within its bounds."""
-
-    def __new__(cls, storage: Any, offset: int, size: Any, stride: Any, *_: Any) -> Any:
+    def storage(saved: Any) -> Any:
         import torch
 
-        buffer, dtype = storage
-        flat = torch.frombuffer(buffer, dtype=dtype) if buffer else torch.empty(0, dtype=dtype)
-        return flat.as_strided(size, stride, offset)
-
-
-class _Parameter(Stub):
-    """Replaces ``torch._utils._rebuild_parameter``: returns the tensor."""
-
-    def __new__(cls, tensor: Any, *_: Any) -> Any:
-        return tensor
-
-
-_ALLOWED = {
-    ("collections", "OrderedDict"): _Dict,
-    ("torch._utils", "_rebuild_tensor"): _Tensor,
-    ("torch._utils", "_rebuild_tensor_v2"): _Tensor,
-    ("torch._utils", "_rebuild_parameter"): _Parameter,
-}
-
-
-class _Unpickler(pickle.Unpickler):
-    """Reads dictionaries, lists, numbers, texts and tensors. Any other class or function becomes a ``Stub``.
-
-    archive: the zip file that contains the bytes of the tensors, and their folder in it. Without an archive the bytes
-    follow the object.
-    """
-
-    def __init__(self, file: BinaryIO, archive: tuple[zipfile.ZipFile, str] | None = None) -> None:
-        super().__init__(file, encoding="utf-8")
-        self.archive = archive
-        self.buffers: dict[Any, bytearray] = {}
-
-    def find_class(self, module: str, name: str) -> Any:
-        import torch
-
-        if module == "torch" and name in _STORAGES:
-            return getattr(torch, _STORAGES[name])
-        return _ALLOWED.get((module, name)) or type(name, (Stub,), {"__module__": module})
-
-    def persistent_load(self, saved: Any) -> Any:
         if saved[0] == "module":
             return saved[1]
-        _, dtype, key, _, count, *view = saved
-        if any(view):
-            raise ValueError("the storage of a tensor is part of another storage")
-        if key not in self.buffers:
-            size = count * dtype.itemsize
-            if self.archive is None:
-                self.buffers[key] = bytearray(size)
-            else:
-                archive, folder = self.archive
-                member = archive.getinfo(f"{folder}/data/{key}")
-                if not size == member.file_size == member.compress_size:
-                    raise ValueError(f"tensor {key} has {member.file_size} of {size} bytes, or is compressed")
-                self.buffers[key] = bytearray(archive.read(member))
-        return self.buffers[key], dtype
+        _, kind, key, _, count, *view = saved
+        if any(view) or not isinstance(key, str) or not isinstance(count, int):
+            raise ValueError("the storage of a tensor is part of another storage, or is no storage")
+        dtype = getattr(torch, _STORAGES[kind.name[1]])
+        return bytes_of(key, count * dtype.itemsize), dtype
+
+    return storage
 
 
 def read(path: Path) -> Any:
     """Return the object in a checkpoint (.pt, .pth, .bin, .ckpt, .safetensors), its tensors on the CPU.
 
     No class or function named in the file is imported or called; those that tensors do not need become a ``Stub``.
-    Raises StoreError if the file is damaged or is not a checkpoint.
+    Tensors that are sparse, quantized or without values are on the device ``meta``. Those of a zip file are mapped into
+    memory; nothing else takes more memory than in proportion to the size of the file. Raises StoreError if the file is
+    damaged or is not a checkpoint.
     """
-    import torch
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     with open(path, "rb") as file:
         start = file.read(64).lstrip()
-    if not start:
-        raise StoreError(f"{path} is empty: get it again")
-    for mark, what in _NO_CHECKPOINTS.items():
-        if start.startswith(mark):
-            raise StoreError(f"{path} is {what}")
-    zipped = start.startswith(b"PK\x03\x04")
-    try:
-        if path.suffix == ".safetensors":
-            return load_file(path)
-        if zipped and not zipfile.is_zipfile(path):
-            raise StoreError(f"{path} is cut off: it ends after {path.stat().st_size} bytes: get it again")
+        if not start:
+            raise StoreError(f"{path} is empty: get it again")
+        for mark, what in _NO_CHECKPOINTS.items():
+            if start.startswith(mark):
+                raise StoreError(f"{path} is {what}")
+        zipped = start.startswith(b"PK\x03\x04")
         try:
-            with warnings.catch_warnings(action="ignore"):
-                return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
-        except _DAMAGE:
-            return _read_zip(path) if zipped else _read_legacy(path)
-    except (*_DAMAGE, SafetensorError) as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise StoreError(f"{path} is damaged or no checkpoint ({reason}): get it again") from None
+            if path.suffix == ".safetensors":
+                return load_file(path)
+            if zipped and not zipfile.is_zipfile(path):
+                raise StoreError(f"{path} is cut off: it ends after {path.stat().st_size} bytes: get it again")
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+            return _read_zip(path, mapped) if zipped else _read_legacy(path, file, mapped)
+        except StoreError:
+            raise
+        except Exception as error:
+            reason = " ".join(str(error).split())[:LONGEST_NAME] or type(error).__name__
+            raise StoreError(f"{path} is damaged or no checkpoint ({reason}): get it again") from error
 
 
-def _read_zip(path: Path) -> Any:
+def _read_zip(path: Path, mapped: mmap.mmap) -> Any:
     with zipfile.ZipFile(path) as archive:
-        folder = next(name for name in archive.namelist() if name.endswith("/data.pkl")).removesuffix("/data.pkl")
-        with archive.open(f"{folder}/data.pkl") as file:
-            return _Unpickler(file, (archive, folder)).load()  # type: ignore[arg-type]
+        members = {member.filename: member for member in archive.infolist()}
+    content = memoryview(mapped)
+
+    def bytes_of(name: str) -> memoryview:
+        member = members[f"{folder}/{name}"]
+        if member.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(f"{name} is compressed")
+        start = member.header_offset + 30 + sum(struct.unpack_from("<HH", mapped, member.header_offset + 26))
+        return content[start : start + member.file_size]
+
+    def of_storage(key: str, size: int) -> memoryview:
+        found = bytes_of(f"data/{key}")
+        if len(found) != size:
+            raise ValueError(f"tensor {key} has {len(found)} of {size} bytes")
+        return found
+
+    folder = next((name for name in members if name.endswith("/data.pkl")), "").removesuffix("/data.pkl")
+    if f"{folder}/byteorder" in members and bytes_of("byteorder") != sys.byteorder.encode():
+        raise ValueError("its bytes are in another order than those of this machine")
+    return parse(BytesIO(bytes_of("data.pkl")), _made, _stored(of_storage))
 
 
-def _read_legacy(path: Path) -> Any:
+def _read_legacy(path: Path, file: BufferedReader, mapped: mmap.mmap) -> Any:
     """Return the object of a file written before PyTorch 1.6: magic number, version, system, object, keys, buffers."""
-    with open(path, "rb") as file:
-        try:
-            magic = _Unpickler(file).load()
-        except _DAMAGE:
-            magic = None
-        if magic != _LEGACY_MAGIC:
-            raise StoreError(f"{path} is not a PyTorch checkpoint, or is incomplete: get it again")
-        for _ in ("version", "system"):
-            _Unpickler(file).load()
-        unpickler = _Unpickler(file)
-        held = unpickler.load()
-        for key in _Unpickler(file).load():
-            buffer = unpickler.buffers[key]
-            file.seek(8, 1)
-            if file.readinto(buffer) != len(buffer):
-                raise EOFError("it ends early")
-        return held
+    other = StoreError(f"{path} is not a PyTorch checkpoint, or is incomplete: get it again")
+    try:
+        if parse(mapped) != _LEGACY_MAGIC:
+            raise other
+    except Exception as error:
+        raise other from error
+    for _ in ("version", "system"):
+        parse(mapped)
+    buffers: dict[str, bytearray] = {}
+    left = len(mapped)
+
+    def bytes_of(key: str, size: int) -> bytearray:
+        nonlocal left
+        if key not in buffers:
+            left -= size
+            if left < 0:
+                raise ValueError("its tensors have more bytes than the file")
+            buffers[key] = bytearray(size)
+        return buffers[key]
+
+    held = parse(mapped, _made, _stored(bytes_of))
+    keys = parse(mapped)
+    file.seek(mapped.tell())
+    for key in keys:
+        buffer = buffers.pop(key if isinstance(key, str) else "")
+        file.seek(8, os.SEEK_CUR)
+        if file.readinto(buffer) != len(buffer):
+            raise EOFError("it ends early")
+    if buffers:
+        raise EOFError(f"it has no bytes of {len(buffers)} tensors")
+    return held
 
 
 def state(path: Path, *, inside: Sequence[str] = (), prefix: str = "") -> Tensors:
@@ -318,15 +282,24 @@ def _named(held: Any, *, objects: bool = False) -> Iterator[tuple[str, "torch.Te
     import torch
 
     seen: set[int] = set()
-    left = [("", held)]
+    left: list[Iterator[tuple[str, Any]]] = [iter([("", held)])]
     while left:
-        name, each = left.pop()
+        name, each = next(left[-1], (None, None))
+        if name is None:
+            left.pop()
+            continue
         if isinstance(each, torch.Tensor):
             yield name, each
         inner = each.state if objects and isinstance(each, Stub) else each
         if isinstance(inner, Mapping) and id(inner) not in seen:
             seen.add(id(inner))
-            left += [(f"{name}.{key}" if name else str(key), value) for key, value in [*inner.items()][::-1]]
+            left.append(_children(name, inner))
+
+
+def _children(name: str, held: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in held.items():
+        if isinstance(key, str | int) and len(full := f"{name}.{key}" if name else str(key)) <= LONGEST_NAME:
+            yield full, value
 
 
 def _fits(name: str, shape: _Shape, wanted_name: str, wanted: _Shape) -> bool:

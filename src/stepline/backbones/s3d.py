@@ -269,7 +269,7 @@ class TextEncoder:
         self.spec = spec
         self._tower, self._masked = tower.eval().requires_grad_(False), spec.output.startswith("masked")
         try:
-            listed = np.load(words, allow_pickle=False)
+            listed = np.load(words, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:
             raise StoreError(f"{words} is not a word dictionary: {error}") from None
         if listed.shape != (WORDS,) or listed.dtype.kind != "U":

@@ -1,7 +1,8 @@
 """Import of features from other code's files into a bank."""
 
 import hashlib
-import pickle
+import mmap
+import os
 import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,10 +23,11 @@ from stepline.backbones.sentence import MODELS
 from stepline.datasets.folder import named
 from stepline.datasets.segments import ROUNDED_S
 from stepline.errors import ConfigError, ReleaseError, StoreError
-from stepline.features import store
+from stepline.features import hdf5_file, store
 from stepline.features.bank import AbsentError
 from stepline.features.zarr_file import Rows
 from stepline.io import sha256_file, write_json
+from stepline.pickled import Stub, parse
 from stepline.spec import Spec
 
 SHARD = "000"
@@ -34,6 +36,8 @@ KEY = "frames_features"
 """The key of the rows in a dictionary, as in the files of P3IV (Zhao et al., 2022)."""
 NAMED = 5
 """The number of unknown names that are printed."""
+LONGEST = 300
+"""The number of characters that are printed of a text in a file."""
 ROUNDED = 0.01
 """The part of a video's length by which two readers of its frame rate may differ."""
 CLIP_HOPS = 4
@@ -241,7 +245,7 @@ def _found(path: Path, key: str) -> Iterator[tuple[Path, str, Callable[[], Any]]
 
             with _damage_is_one_line(file):
                 opened = h5py.File(file)
-                names = list(opened)
+                names = [os.fsdecode(name) for name in opened]
             for name in names:
                 yield file, name, partial(_dataset, file, opened, name)
 
@@ -250,38 +254,32 @@ def _found(path: Path, key: str) -> Iterator[tuple[Path, str, Callable[[], Any]]
 def _damage_is_one_line(file: Path) -> Iterator[None]:
     try:
         yield
-    except FileNotFoundError:
+    except (FileNotFoundError, StoreError):
         raise
-    except _DAMAGE as error:
-        line = str(error) or type(error).__name__
-        raise StoreError(f"{file} holds no features, or is damaged ({line})") from None
-
-
-_DAMAGE = (
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    OverflowError,
-    TypeError,
-    ValueError,
-    pickle.UnpicklingError,
-)
-"""Errors that reading a damaged or hostile file can raise."""
+    except Exception as error:
+        line = " ".join(str(error).split())[:LONGEST] or type(error).__name__
+        raise StoreError(f"{file} holds no features, or is damaged ({line})") from error
 
 
 def _npy(file: Path, key: str) -> Any:
-    with _damage_is_one_line(file), open(file, "rb") as opened:
-        version = np.lib.format.read_magic(opened)
+    with (
+        _damage_is_one_line(file),
+        open(file, "rb") as opened,
+        mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped,  # from which no more than is there is read
+    ):
+        version = np.lib.format.read_magic(mapped)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        if not header(opened)[2].hasobject:
+        if not header(mapped)[2].hasobject:
             return np.load(file, mmap_mode="r", allow_pickle=False)
-        content = _Unpickler(opened).load()[()]
-    if not isinstance(content, dict) or key not in content:
-        keys = ", ".join(map(str, content)) if isinstance(content, dict) else type(content).__name__
-        raise StoreError(f"{file} has no {key!r}: name the key of its features with --key, one of: {keys}")
-    return content[key]
+        match parse(mapped, _known):
+            case Stub(state=(_, (), _, _, [dict(content)])):
+                if key in content:
+                    return _array(content[key])
+                keys = [f"{name}"[:LONGEST] for name in content]
+            case _:
+                keys = ["no dictionary"]
+    listed = ", ".join(keys[:NAMED]) + (", ..." if len(keys) > NAMED else "")
+    raise StoreError(f"{file} has no {key!r}: name the key of its features with --key, one of: {listed}")
 
 
 def _tensor(file: Path) -> Any:
@@ -295,43 +293,50 @@ def _tensor(file: Path) -> Any:
 
 
 def _dataset(file: Path, opened: Any, name: str) -> Any:
-    import h5py
-
     with _damage_is_one_line(file):
-        if not isinstance(opened[name], h5py.Group):
-            return opened[name][()]
-    raise StoreError(
-        f"{file}: {name} is a group: put a dataset per video at the top of the file, or exclude it with "
-        "--prefix, --suffix"
-    )
+        return hdf5_file.read(opened, name)
 
 
-def _latin1(text: str, encoding: str) -> bytes:
-    """Decode bytes in the way that old pickles encode them."""
-    if encoding != "latin1":
-        raise pickle.UnpicklingError(f"bytes as {encoding}")
-    return text.encode("latin1")
-
-
-_ALLOWED = {
+_KNOWN = {
+    "_codecs.encode",
+    "builtins.bytes",
     "builtins.frozenset",
     "builtins.set",
     "numpy._core.multiarray._reconstruct",
     "numpy._core.multiarray.scalar",
     "numpy._core.numeric._frombuffer",
     "numpy.dtype",
-    "numpy.ndarray",
 }
 
 
-class _Unpickler(pickle.Unpickler):
-    """Reads arrays, numbers, strings and plain containers. Any other name in a file is an error and is not executed."""
+def _known(stub: Stub) -> Stub:
+    """Return the stub of an array, a number, bytes or a set; raise ValueError for that of any other class or call."""
+    module, name = stub.name
+    called = f"{module.replace('numpy.core.', 'numpy._core.').replace('__builtin__', 'builtins')}.{name}"
+    if called not in _KNOWN:
+        raise ValueError(f"it names {called}, which is not executed")
+    return stub
 
-    def find_class(self, module: str, name: str) -> Any:
-        """Return an allowed class or function; raise UnpicklingError for any other."""
-        module = module.replace("numpy.core.", "numpy._core.").replace("__builtin__", "builtins")
-        if (module, name) == ("_codecs", "encode"):
-            return _latin1
-        if f"{module}.{name}" not in _ALLOWED:
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which is not executed")
-        return super().find_class(module, name)
+
+def _array(saved: Any) -> Any:
+    """Return the numbers of a pickled array, whose bytes must be those of its shape and dtype; any other object as is.
+
+    A dtype is only its kind, its size and its byte order, so that an array has neither fields nor objects.
+    """
+    match saved:
+        case Stub(name=(_, "_reconstruct"), state=(_, shape, dtype, fortran, content)):
+            order = "F" if fortran else "C"
+        case Stub(name=(_, "_frombuffer"), arguments=(content, dtype, shape, order)):
+            pass
+        case Stub():
+            raise ValueError(f"{'.'.join(saved.name)[:LONGEST]} is no array")
+        case _:
+            return saved
+    if isinstance(content, Stub):
+        content = content.arguments[0]
+    if isinstance(content, str):
+        content = content.encode("latin1")
+    code, ends = dtype.arguments[0], dtype.state[1]
+    if not re.fullmatch("[biufc][0-9]+", code):
+        raise ValueError(f"an array of {code}, which is no kind of number")
+    return np.frombuffer(content, np.dtype(code).newbyteorder(ends)).reshape(shape, order=order)

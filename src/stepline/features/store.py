@@ -24,7 +24,7 @@ from stepline.errors import StoreError
 from stepline.features import objects
 from stepline.features.objects import ARRAY, CLIPS, INDEX, METADATA, ObjectError
 from stepline.features.partial import PartialCopy
-from stepline.features.zarr_file import CHUNK, Rows, close_shard, is_plain, read_array, shard_bytes
+from stepline.features.zarr_file import CHUNK, Rows, close_shard, layout, read_array
 from stepline.io import atomic_dir, canonical_json, read_json, sha256_file, write_table
 from stepline.media.spans import Spans
 from stepline.media.timeline import Gap
@@ -391,12 +391,10 @@ def _spans(blocks: Iterable[Block]) -> list[tuple[int, int]]:
 
 def _partial(url: str, metadata: dict[str, Any]) -> PartialCopy:
     """Return an empty copy of a remote array; raise ValueError if its rows are not in order in one shard."""
-    shape, dtype = tuple(metadata["shape"]), np.dtype(metadata["data_type"])
-    if len(shape) != 2 or dtype not in (np.float16, np.float32):
-        raise ValueError("it is not a float16 or float32 matrix")
-    if shape[0] and (not is_plain(metadata, dtype) or objects.size(f"{url}/{ARRAY}") != shard_bytes(metadata, dtype)):
+    form = layout(metadata)
+    if form.shape[0] and (form.chunk_rows is None or objects.size(f"{url}/{ARRAY}") != form.file_bytes):
         raise ValueError("its rows are not in order in one shard")
-    return PartialCopy(f"{url}/{ARRAY}", shape, dtype)
+    return PartialCopy(f"{url}/{ARRAY}", form.shape, form.dtype)
 
 
 def _content(location: Location, name: str) -> bytes:

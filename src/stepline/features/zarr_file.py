@@ -1,7 +1,7 @@
 """The file of a store's rows: a Zarr array as one shard of uncompressed chunks, which can be mapped into memory."""
 
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,64 +14,67 @@ CHUNK = 256
 """Rows per chunk: a reader that cannot map the file must load this many for one row."""
 
 
+class Layout(NamedTuple):
+    """The files of an array. file_rows: the rows of each. chunk_rows: those of the chunks in it, if it is a shard."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    file_rows: int
+    chunk_rows: int | None
+
+    @property
+    def file_bytes(self) -> int:
+        """The size of each file. After its chunks, a shard has 16 bytes for each of them, and 4 more."""
+        index = 16 * (self.file_rows // self.chunk_rows) + 4 if self.chunk_rows else 0
+        return self.file_rows * self.shape[1] * self.dtype.itemsize + index
+
+
+def layout(metadata: dict[str, Any]) -> Layout:
+    """Return the layout of an array that Stepline wrote, from its ``zarr.json``; raise an error for any other."""
+    rows, columns = metadata["shape"]
+    file_rows, file_columns = metadata["chunk_grid"]["configuration"]["chunk_shape"]
+    [codec] = codecs = metadata["codecs"]
+    chunk_rows = None
+    if codec["name"] == "sharding_indexed":
+        shard = codec["configuration"]
+        codecs, [chunk_rows, chunk_columns] = shard["codecs"], shard["chunk_shape"]
+        if (
+            [each["name"] for each in shard["index_codecs"]] != ["bytes", "crc32c"]
+            or (shard["index_location"], chunk_columns) != ("end", columns)
+            or file_rows < rows
+            or file_rows % chunk_rows
+        ):
+            raise ValueError("its rows are not in order in one shard")
+    if (
+        (metadata["zarr_format"], metadata["node_type"], file_columns) != (3, "array", columns)
+        or codecs != [{"name": "bytes", "configuration": {"endian": "little"}}]
+        or metadata["data_type"] not in ("float16", "float32")
+    ):
+        raise ValueError("it is no matrix of float16 or float32 without compression")
+    return Layout((rows, columns), np.dtype(metadata["data_type"]).newbyteorder("<"), file_rows, chunk_rows)
+
+
 def read_array(path: Path) -> Rows:
     """Return the (rows, D) array in ``path``: a memory map if one file has all rows in order, otherwise a copy.
 
-    Raises ValueError if one of its files is absent or empty, which Zarr would read as zeros, and Zarr's errors for
-    other damage.
+    Raises an error if one of its files does not have exactly the bytes of its rows, before anything is allocated.
     """
-    import zarr
-
-    array = zarr.open_array(path, mode="r", zarr_format=3)
-    if array.ndim != 2 or array.dtype not in (np.float16, np.float32):
-        raise ValueError("it is not a float16 or float32 matrix")
-    shard = path / "c/0/0"
-    if shard.is_file() and _in_order(shard, read_json(path / "zarr.json"), array.dtype):
-        return np.memmap(shard, array.dtype.newbyteorder("<"), mode="r", shape=array.shape)
-    if array.nchunks_initialized < array.nchunks or not all(file.stat().st_size for file in path.glob("c/*/*")):
-        raise ValueError("one of its files is absent or empty")
-    return np.asarray(array[:])
-
-
-def _in_order(shard: Path, metadata: dict[str, Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether the shard's chunks are plain contiguous rows, according to the index at its end.
-
-    The index has the offset and length in bytes of each chunk, 8 bytes each, and a checksum of 4 bytes.
-    """
-    if not is_plain(metadata, dtype) or shard.stat().st_size != shard_bytes(metadata, dtype):
-        return False
-    n_chunks, chunk_bytes = _chunks(metadata, dtype)
-    with open(shard, "rb") as file:
-        file.seek(n_chunks * chunk_bytes)
-        index = np.frombuffer(file.read(16 * n_chunks), "<u8").reshape(n_chunks, 2)
-    return np.array_equal(index, _shard_index(n_chunks, chunk_bytes))
-
-
-def is_plain(metadata: dict[str, Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether an array is a single shard of uncompressed chunks of whole rows."""
-    codec = metadata["codecs"][0]
-    plain = {"codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "index_location": "end"}
-    if codec["name"] != "sharding_indexed":
-        return False
-    rows, columns = metadata["chunk_grid"]["configuration"]["chunk_shape"]
-    return (
-        all(codec["configuration"][key] == value for key, value in plain.items())
-        and (metadata["data_type"], columns) == (dtype.name, codec["configuration"]["chunk_shape"][1])
-        and rows >= metadata["shape"][0]
-    )
-
-
-def _chunks(metadata: dict[str, Any], dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return the number of chunks of the shard, and the bytes of a chunk."""
-    chunk_rows, chunk_columns = metadata["codecs"][0]["configuration"]["chunk_shape"]
-    rows = metadata["chunk_grid"]["configuration"]["chunk_shape"][0]
-    return rows // chunk_rows, dtype.itemsize * chunk_rows * chunk_columns
-
-
-def shard_bytes(metadata: dict[str, Any], dtype: np.dtype[Any]) -> int:
-    """Return the size of the whole shard in bytes."""
-    n_chunks, chunk_bytes = _chunks(metadata, dtype)
-    return n_chunks * (chunk_bytes + 16) + 4
+    form = layout(read_json(path / "zarr.json"))
+    rows, columns = form.shape
+    if not rows * columns:
+        return np.zeros(form.shape, form.dtype)
+    files = []
+    for first in range(0, rows, form.file_rows):
+        files.append(path / f"c/{first // form.file_rows}/0")
+        if files[-1].stat().st_size != form.file_bytes:
+            raise ValueError("one of its files has another size than its rows")
+    if form.chunk_rows:
+        n_chunks, chunk_bytes = form.file_rows // form.chunk_rows, form.chunk_rows * columns * form.dtype.itemsize
+        index = np.fromfile(files[0], "<u8", 2 * n_chunks, offset=n_chunks * chunk_bytes).reshape(-1, 2)
+        if not np.array_equal(index, _shard_index(n_chunks, chunk_bytes)):
+            raise ValueError("its rows are not in order in one shard")
+        return np.memmap(files[0], form.dtype, mode="r", shape=form.shape)
+    return np.concatenate([np.fromfile(file, form.dtype) for file in files]).reshape(-1, columns)[:rows]
 
 
 def close_shard(file: BinaryIO, n_rows: int, n_chunks: int) -> None:

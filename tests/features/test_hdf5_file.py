@@ -1,0 +1,58 @@
+"""Datasets of strangers' HDF5 files: their own bytes, or one line."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("h5py")
+pytest.importorskip("torch")
+
+import h5py
+
+from stepline.errors import StoreError
+from stepline.features import hdf5_file
+from tests.chaos.strangers import HDF5
+
+ROWS = np.random.default_rng(0).normal(size=(300, 40)).astype(np.float32)
+SPARSE = np.where(ROWS > 1, ROWS, 0)
+OPTIONS: list[dict[str, Any]] = [{}, {"chunks": (64, 40)}, {"chunks": (1000, 7), "maxshape": (None, 40)}]
+OPTIONS += [{"shuffle": True}, {"fletcher32": True}, {"shuffle": True, "fletcher32": True}]
+OPTIONS += [{**each, "compression": how} for each in OPTIONS for how in ("gzip", "lzf")]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("rows", [ROWS, SPARSE, SPARSE.astype(">f8"), ROWS[:0]], ids=["dense", "sparse", "big", "none"])
+def test_values_are_read_as_they_are(rows: np.ndarray, options: dict[str, Any], tmp_path: Path) -> None:
+    if not rows.size and not options.get("maxshape"):
+        options = {}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("a", data=rows, **options)
+    with h5py.File(tmp_path / "a.h5") as file:
+        found = hdf5_file.read(file, "a")
+    assert np.array_equal(found, rows)
+
+
+LINES = {
+    "external": "the values of a are in other files",
+    "virtual": "the values of a are in other files",
+    "a link to itself": "a is a link",
+    "a short chunk": "a chunk has 4 of 128 bytes",
+    "a short plain chunk": "a chunk has 4 of 128 bytes",
+    "a short chunk of LZF": "a chunk has 4 of 128 bytes",
+    "a long chunk": "a chunk is absent, or too large",
+    "a chunk of szip": "other filters than gzip",
+    "no chunk": "values are absent, or have more than",
+    "huge": "values are absent, or have more than 1073741824 bytes",
+    "huge and contiguous": "the values of a are not in the file",
+    "texts": "the values of a are object, which is no kind of number",
+}
+
+
+@pytest.mark.parametrize("what", HDF5)
+def test_what_is_not_in_the_file_is_refused(what: str, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        HDF5[what](file)
+    with h5py.File(tmp_path / "a.h5") as file, pytest.raises((ValueError, StoreError), match=LINES.get(what, "")):
+        hdf5_file.read(file, "a")
