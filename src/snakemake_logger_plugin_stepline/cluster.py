@@ -1,8 +1,9 @@
 """Why a scheduler ended a job: for the end of a run, and for what the job's next attempt requests."""
 
 import re
+import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,10 @@ from typing import Any
 
 from snakemake.resources import GroupResources  # type: ignore[import-untyped]
 from snakemake_interface_executor_plugins.executors.base import AbstractExecutor, SubmittedJobInfo
+from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
+
+from stepline.slurm import PLUGIN, beyond
 
 STATE = re.compile(r"status is: '(\w+)")
 REFUSAL = re.compile(r"The error message was '(.*?)'\.\n", re.DOTALL)
@@ -73,11 +78,20 @@ class End:
         return f"{text}: request more with --set-resources {rule}:{name}=NUMBER" if name else text
 
 
-def follow(exceeded: Counter[tuple[str, tuple[str, ...], str]]) -> None:
-    """Give each job of a failed group what the executor says of the group, and count the requests that were too low.
+def adapt(exceeded: Counter[tuple[str, tuple[str, ...], str]]) -> None:
+    """Complete what Snakemake says of jobs of a cluster and requests for groups of them.
 
-    exceeded: how often the job with a rule and wildcards exceeded its request of a resource.
+    exceeded: counts how often the job with a rule and wildcards exceeded its request of a resource.
     """
+    _tell_groups(exceeded)
+    _limit_groups()
+    if plugin := sys.modules.get(PLUGIN):
+        plugin.common_settings.pass_group_args = True  # else each chain of jobs in a group starts Snakemake
+        _warn_of_requests(plugin.Executor)
+
+
+def _tell_groups(exceeded: Counter[tuple[str, tuple[str, ...], str]]) -> None:
+    """Give each job of a failed group what the executor says of the group, and count the requests that were too low."""
 
     def print_job_error(
         _: AbstractExecutor, failed: SubmittedJobInfo, msg: str | None = None, aux_logs: Sequence[str] = (), **aux: Any
@@ -85,15 +99,15 @@ def follow(exceeded: Counter[tuple[str, tuple[str, ...], str]]) -> None:
         asked = dict(failed.job.resources.items())
         requests = {name: asked[name] for name in REQUESTS if name in asked}
         aux |= {"state": _state(msg or "", aux_logs), "requests": requests}
-        for job in failed.job.jobs if failed.job.is_group() else [failed.job]:
+        for job in _members(failed.job):
             job.log_error(msg, aux_logs=[*aux_logs], **aux)
             exceeded[job.rule.name, tuple(job.wildcards), EXCEEDED.get(aux["state"], "")] += 1
 
     AbstractExecutor.print_job_error = print_job_error
 
 
-def limit_groups() -> None:
-    """Request no more time for a group than ``--resources runtime=``, which Snakemake applies to single jobs only."""
+def _limit_groups() -> None:
+    """Request no more time for a group than ``--resources runtime=``, which Snakemake leaves out of account."""
     added = GroupResources.basic_layered
 
     def basic_layered(*, constraints: Any, **more: Any) -> Mapping[str, Any]:
@@ -101,6 +115,25 @@ def limit_groups() -> None:
         return found | {"runtime": min(found["runtime"], constraints.get("runtime").value or found["runtime"])}
 
     GroupResources.basic_layered = basic_layered
+
+
+def _warn_of_requests(executor: type[RemoteExecutor]) -> None:
+    """Warn of requests that no partition allows, once for the rules of a submitted job."""
+    printed, warned = executor.printjob, set[str]()
+
+    def printjob(self: RemoteExecutor, job: JobExecutorInterface) -> None:
+        printed(self, job)
+        rules = ", ".join(sorted({each.rule.name for each in _members(job)}))
+        if rules not in warned and not self.workflow.executor_settings.partition_config:
+            warned.add(rules)
+            for line in beyond(f"{rules}:", dict(job.resources.items())):
+                self.logger.warning(f"warning: {line}")
+
+    executor.printjob = printjob
+
+
+def _members(job: JobExecutorInterface) -> Iterable[Any]:
+    return job.jobs if job.is_group() else [job]
 
 
 def _state(said: str, logs: Sequence[str]) -> str:

@@ -214,7 +214,7 @@ class Helpers:
             def of(wildcards: Wildcards) -> int | None:
                 key = tuple(wildcards)
                 if key not in first:
-                    first[key] = self._asked(rule, wildcards)
+                    first[key] = self.first(rule, wildcards)
                 value: int | None = getattr(first[key], name)
                 return value and min(value * (1 + self.exceeded[rule, key, name]), self.limit(name) or sys.maxsize)
 
@@ -222,7 +222,8 @@ class Helpers:
 
         return {field.name: asked(field.name) for field in fields(Resources)}
 
-    def _asked(self, rule: str, wildcards: Wildcards) -> Resources:
+    def first(self, rule: str, wildcards: Wildcards) -> Resources:
+        """Return the estimate of a job's resources, which its first attempt requests."""
         match rule:
             case "videos":
                 return resources.of_videos(self.pipeline(wildcards), wildcards.shard)

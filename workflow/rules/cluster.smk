@@ -13,7 +13,11 @@ resource_scopes:
 
 
 if CLUSTER and workflow.is_main_process:
-    from snakemake_logger_plugin_stepline.cluster import follow, limit_groups
+    from snakemake_logger_plugin_stepline.cluster import adapt
 
-    follow(helpers.exceeded)
-    limit_groups()
+    adapt(helpers.exceeded)
+
+
+# In a Slurm job, Snakemake would use all cores of the node.
+if not workflow.is_main_process and "SLURM_CPUS_PER_TASK" in os.environ:
+    workflow.register_resource("_cores", int(os.environ["SLURM_CPUS_PER_TASK"]))
