@@ -18,7 +18,7 @@ from stepline.slurm import PLUGIN, beyond
 
 STATE = re.compile(r"status is: '(\w+)")
 REFUSAL = re.compile(r"The error message was '(.*?)'\.\n", re.DOTALL)
-MEMORY = re.compile(r"^(slurmstepd|srun): error: .*(oom.kill|out of memory|exceeded .*memory limit)", re.I | re.M)
+MEMORY = re.compile(r"^(slurmstepd|srun)\S*: error: .*(oom.kill|out of memory|exceeded .*memory limit)", re.I | re.M)
 """What Slurm writes into the log of a job that used too much memory. The job's state may be FAILED."""
 EXCEEDED = {"OUT_OF_MEMORY": "mem_mb", "OOMKilled": "mem_mb", "TIMEOUT": "runtime"}
 """State -> the request that was too low."""
@@ -29,6 +29,7 @@ STATES = {
     "DEADLINE": "its deadline passed",
     "CANCELLED": "it was cancelled",
     "NODE_FAIL": "its node failed",
+    "Evicted": "its node removed it",
     "BOOT_FAIL": "its node did not boot",
     "PREEMPTED": "a job with a higher priority took its place",
 }
@@ -75,7 +76,7 @@ class End:
             return self.said.partition(DETAILS)[0].strip()
         text = STATES.get(self.state, "").format_map(self.requests)
         name = EXCEEDED.get(self.state)
-        return f"{text}: request more with --set-resources {rule}:{name}=NUMBER" if name else text
+        return f"{text}: allow more with --resources {name}=N and --set-resources {rule}:{name}=N" if name else text
 
 
 def adapt(exceeded: Counter[tuple[str, tuple[str, ...], str]]) -> None:

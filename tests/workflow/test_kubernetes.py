@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 from snakemake.common import get_container_image
-from snakemake_interface_common.exceptions import WorkflowError
 
+from stepline.errors import SetupError
 from tests import forked
 from tests.conftest import ROOT, snakemake
 from tests.server import Reply, Request, Server
@@ -160,7 +160,7 @@ def test_what_no_pod_could_use_is_said_before_the_first(tmp_path: Path, monkeypa
         )
         remote = SimpleNamespace(container_image=image)
         workflow = SimpleNamespace(remote_execution_settings=remote, executor_settings=settings)
-        with pytest.raises(WorkflowError) as error:
+        with pytest.raises(SetupError) as error:
             plugin.Executor.__post_init__(SimpleNamespace(workflow=workflow))
         return str(error.value)
 
