@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from snakemake.resources import GroupResources  # type: ignore[import-untyped]
-from snakemake_interface_executor_plugins.executors.base import AbstractExecutor, SubmittedJobInfo
-from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
-from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
+from snakemake_interface_executor_plugins.executors.base import AbstractExecutor, SubmittedJobInfo  # type: ignore[import-untyped]
+from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor  # type: ignore[import-untyped]
+from snakemake_interface_executor_plugins.jobs import JobExecutorInterface  # type: ignore[import-untyped]
 
 from stepline.slurm import PLUGIN, beyond
 
 STATE = re.compile(r"status is: '(\w+)")
 REFUSAL = re.compile(r"The error message was '(.*?)'\.\n", re.DOTALL)
-MEMORY = re.compile(r"^(slurmstepd|srun)\S*: error: .*(oom.kill|out of memory|exceeded .*memory limit)", re.I | re.M)
+MEMORY = re.compile(
+    r"^(slurmstepd|srun)\S*: error: .*(oom.kill|out of memory|exceeded .*memory limit)", re.IGNORECASE | re.MULTILINE
+)
 """What Slurm writes into the log of a job that used too much memory. The job's state may be FAILED."""
 EXCEEDED = {"OUT_OF_MEMORY": "mem_mb", "OOMKilled": "mem_mb", "TIMEOUT": "runtime"}
 """State -> the request that was too low."""
@@ -112,7 +114,7 @@ def _limit_groups() -> None:
     added = GroupResources.basic_layered
 
     def basic_layered(*, constraints: Any, **more: Any) -> Mapping[str, Any]:
-        found = added(constraints=constraints, **more)
+        found: dict[str, Any] = added(constraints=constraints, **more)
         return found | {"runtime": min(found["runtime"], constraints.get("runtime").value or found["runtime"])}
 
     GroupResources.basic_layered = basic_layered

@@ -161,7 +161,9 @@ class Run:
             return
         names = [job.message for stage in self._stages.values() for job in stage.running.values()]
         if self.interrupted:
-            names += [self._failed.pop(number).job.message for number in sorted(self._by_interrupt & self._failed.keys())]
+            names += [
+                self._failed.pop(number).job.message for number in sorted(self._by_interrupt & self._failed.keys())
+            ]
         done = f"{len(self._made)} of {jobs(self._totals.total())} done"
         took = duration(time.monotonic() - self._began)
         if self.interrupted:

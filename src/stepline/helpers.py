@@ -113,12 +113,12 @@ class Helpers:
     cores: int
     gpu: bool
     reader: ReaderName
-    limit: Callable[[str], int | None] = {}.get
+    limit: Callable[[str], int | None] = lambda _: None
     exceeded: Counter[tuple[str, tuple[str, ...], str]] = field(default_factory=Counter)
 
     @classmethod
     def of(
-        cls, config: Config, names: Iterable[str], cores: int, limit: Callable[[str], int | None] = {}.get
+        cls, config: Config, names: Iterable[str], cores: int, limit: Callable[[str], int | None] = lambda _: None
     ) -> "Helpers":
         """Return the plans and pipelines of all names; raise SteplineError if one is impossible."""
         made: dict[str, Plan] = {name: plan_of(config, name) for name in names if has_tables(config, name)}

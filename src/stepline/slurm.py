@@ -73,8 +73,8 @@ def beyond(what: str, requests: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(asked, int) and asked > most:
             limit = "set gpu: 0" if name == "gpu" else f"write `resources: {{{name}: {most:.0f}}}`"
             yield (
-                f"{what} {name}={asked} is requested, and partition {', '.join(all_of)} allows {most:.0f}, so the job is"
-                f" refused or waits for ever: {limit} in your profile, or name another partition"
+                f"{what} {name}={asked} is requested, and partition {', '.join(all_of)} allows {most:.0f}, so the job"
+                f" is refused or waits for ever: {limit} in your profile, or name another partition"
             )
 
 

@@ -345,8 +345,8 @@ def _opened(locations: Sequence[Location], spec: Spec, filled: bool) -> Bank:
 
 def _absent(video: str) -> AbsentError:
     return AbsentError(
-        f"{video} has no features: skip it (`bank.videos` are those that have some), or ask for results/DATASET/videos.csv"
-        " of the work folder where they were computed, which has the reason"
+        f"{video} has no features: skip it (`bank.videos` are those that have some); the reason is in"
+        " results/DATASET/videos.csv of the work folder where the features were computed"
     )
 
 

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from stepline import slurm
-from stepline.config import Config, read
+from stepline.config import Config
+from stepline.config.declarations import read
 from stepline.doctor import Check
-from stepline.errors import ConfigError
+from stepline.errors import ConfigError, SteplineError
 from stepline.overview.graph import Graph
 
 PROFILES = "~/.config/snakemake", "/etc/xdg/snakemake"
@@ -16,22 +17,25 @@ LOCAL = "table", "pairs", "picture", "results", "report", "summary", "page"
 
 
 def of_partitions(config: Config, profile: str) -> Iterator[Check]:
-    """Yield a check for each request that no partition allows, or one if there is none; nothing if there is no Slurm.
+    """Yield a check for each rule with a request that no partition allows, or one check if there is none.
 
-    profile: as in ``snakemake --profile``, or "". Raises SteplineError if there is no such profile, or the
-    configuration is impossible.
+    Without Slurm there are no checks. profile: as in ``snakemake --profile``, or "".
     """
     if not slurm.partitions():
         return
-    settings = _read(profile) if profile else {}
+    try:
+        settings, largest = _read(profile) if profile else {}, _largest(config)
+    except SteplineError as error:
+        yield Check("cluster", "requests", "broken", str(error))
+        return
     limits, common, changed = (_pairs(settings.get(key)) for key in ("resources", "default-resources", "set-resources"))
-    found = False
-    for rule, largest in _largest(config).items():
-        asked = {name: min(value, limits.get(name, value)) for name, value in largest.items()}
+    found = {}
+    for rule, of in largest.items():
+        asked = {name: min(value, limits.get(name, value)) for name, value in of.items()}
         own = {key.removeprefix(f"{rule}:"): value for key, value in changed.items() if key.startswith(f"{rule}:")}
-        for line in slurm.beyond(f"{rule}:", common | asked | own):
-            found = True
-            yield Check("cluster", rule, "broken", line)
+        if lines := [*slurm.beyond(f"{rule}:", common | asked | own)]:
+            found[rule] = "; ".join(lines)
+    yield from (Check("cluster", rule, "broken", text) for rule, text in found.items())
     if not found:
         name = profile or "no profile: name yours with --profile"
         yield Check("cluster", "requests", "ok", f"partitions allow the largest requests of all rules ({name})")

@@ -42,7 +42,9 @@ class Executor(kubernetes.Executor):
             super().__post_init__()
         except (ConfigException, HTTPError, ApiException) as error:
             why = str(error).splitlines()[0]
-            raise SetupError(f"no answer from Kubernetes: set KUBECONFIG, or start run.yaml in the cluster: {why}") from None
+            raise SetupError(
+                f"no answer from Kubernetes: set KUBECONFIG, or start run.yaml in the cluster: {why}"
+            ) from None
         self.kubeapi, self.batchapi = _Pods(), _Jobs()
 
     def print_job_error(self, job_info: SubmittedJobInfo, msg: str | None = None, **more: Any) -> None:
