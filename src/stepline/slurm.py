@@ -1,5 +1,6 @@
 """Slurm's controller: whether it responds, and which requests its partitions allow."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -37,6 +38,11 @@ def warnings() -> Iterator[str]:
             "Slurm's controller does not respond (scontrol ping): each start of snakemake waits 10 s for it, and no job"
             " can be submitted; if you do not use a cluster, uninstall snakemake-executor-plugin-slurm"
         )
+
+
+def cpus() -> int:
+    """Return the number of CPUs of the Slurm job that runs this process; 0 outside of one."""
+    return int(os.environ.get("SLURM_CPUS_PER_TASK", 0))
 
 
 @cache

@@ -19,5 +19,5 @@ if CLUSTER and workflow.is_main_process:
 
 
 # In a Slurm job, Snakemake would use all cores of the node.
-if not workflow.is_main_process and "SLURM_CPUS_PER_TASK" in os.environ:
-    workflow.register_resource("_cores", int(os.environ["SLURM_CPUS_PER_TASK"]))
+if not workflow.is_main_process and slurm.cpus():
+    workflow.register_resource("_cores", slurm.cpus())
