@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from stepline import cli, doctor
+from stepline import cli, doctor, slurm
 from stepline.asr import engines
 from stepline.backbones.weights import WEIGHTS
 from stepline.doctor import Check
+from stepline.io import write_text
 from tests.conftest import ROOT
 
 SECRET = "sk-this-is-secret"
@@ -22,7 +23,8 @@ def run(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[
 
 
 @pytest.fixture(autouse=True)
-def _demo() -> None:
+def _demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm, "partitions", dict)
     shutil.copy(ROOT / "config.demo.yaml", "config.yaml")
 
 
@@ -158,3 +160,51 @@ def test_another_python_is_broken(capsys: pytest.CaptureFixture[str], monkeypatc
     for minor, state in ((10, "broken"), (11, "ok"), (13, "ok"), (14, "broken")):
         monkeypatch.setattr(doctor, "sys", SimpleNamespace(version_info=SimpleNamespace(minor=minor)))
         assert next(doctor._system()).state == state
+
+
+@pytest.fixture
+def partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Slurm whose default partition is the only one."""
+    allowed = slurm.Partition(mem_mb=2000, runtime=60, gpu=0, default=True)
+    monkeypatch.setattr(slurm, "partitions", lambda: {"main": allowed})
+    Path("videos").mkdir()
+    Path("videos/a.mp4").write_bytes(b"a")
+    datasets = "{mine: {videos: videos, stages: [features], backbones: [histogram]}}"
+    Path("config.yaml").write_text(f"datasets: {datasets}\nmedia: {{limits: {{memory_mb: 1500}}}}\n")
+
+
+def of_cluster(capsys: pytest.CaptureFixture[str], profile: str, *, code: int) -> dict[str, str]:
+    """Return the lines of `doctor --profile mysite` on the cluster, by rule."""
+    write_text("mysite/config.yaml", profile)
+    assert cli.main(["doctor", "--json", "--profile", "mysite"]) == code
+    found = [Check(**each) for each in json.loads(capsys.readouterr().out)]
+    return {each.name: each.text.partition(", so")[0] for each in found if each.area == "cluster"}
+
+
+def test_requests_that_no_partition_allows_are_named(partition: None, capsys: pytest.CaptureFixture[str]) -> None:
+    of_main = "is requested, and partition main allows"
+    assert of_cluster(capsys, "jobs: 20", code=1) == {
+        "videos": f"videos: runtime=72 {of_main} 60",
+        "extract": f"extract: mem_mb=2500 {of_main} 2000",
+    }
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        "resources: {mem_mb: 2000, runtime: 60}",
+        "resources: [mem_mb=2000, runtime=60]",
+        "default-resources: {slurm_partition: elsewhere}",
+        "set-resources: {videos: {runtime: 60}, extract: {runtime: 60, mem_mb: 1900}}",
+        "set-resources: ['videos:runtime=60', 'extract:runtime=60', 'extract:mem_mb=1900']",
+    ],
+)
+def test_a_profile_that_requests_less_is_fine(
+    partition: None, capsys: pytest.CaptureFixture[str], profile: str
+) -> None:
+    assert [*of_cluster(capsys, profile, code=0)] == ["requests"]
+
+
+def test_a_profile_that_does_not_exist_is_one_line(partition: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["doctor", "--profile", "nosite"]) == 1
+    assert "requests  --profile nosite: none of these files exists: nosite/config.yaml" in capsys.readouterr().out

@@ -18,7 +18,7 @@ def helpers(reader: ReaderName = "pyav", **kind: object) -> Helpers:
     described = SimpleNamespace(**({"gpu": False, "decoded": False, "scored_in": "core"} | kind))
     plan = SimpleNamespace(job=lambda *_: SimpleNamespace(entry=SimpleNamespace(kind=described)))
     pipelines = {"mine": SimpleNamespace(features=features)}
-    return Helpers({"mine": plan}, pipelines, cores=4, gpu=True, reader=reader)  # type: ignore[dict-item]
+    return Helpers({"mine": plan}, pipelines, 4, True, reader, {"mem_mb": 2500}.get)  # type: ignore[dict-item]
 
 
 def priorities() -> dict[str, float]:
@@ -64,11 +64,23 @@ def test_only_jobs_that_decode_are_in_the_environment_of_a_reader(reader: Reader
     ]
 
 
-def test_a_job_asks_for_more_at_each_attempt() -> None:
-    asked = helpers().resources("score")
-    first = [asked["mem_mb"](_Wildcards(), attempt) for attempt in (1, 2, 3)]
-    assert first == [1000, 2000, 3000]
-    assert asked["gpu"](_Wildcards(), 1) is None
+def test_an_attempt_requests_more_of_what_an_earlier_one_exceeded_up_to_the_limit() -> None:
+    given = helpers()
+    asked = given.resources("score")
+    job = _Wildcards(("mine", "v1", "one", "all"))
+
+    def requests() -> list[int | None]:
+        return [asked[name](job) for name in ("mem_mb", "runtime", "gpu")]
+
+    assert requests() == [1000, 10, None]
+    given.exceeded["score", tuple(job), ""] += 1  # cancelled
+    assert requests() == [1000, 10, None]
+    given.exceeded["score", tuple(job), "mem_mb"] += 1
+    assert requests() == [2000, 10, None]
+    given.exceeded["score", tuple(job), "runtime"] += 1
+    given.exceeded["score", tuple(job), "mem_mb"] += 1
+    assert requests() == [2500, 20, None]
+    assert asked["mem_mb"](_Wildcards(("mine", "v1", "other", "all"))) == 1000
 
 
 class _Wildcards(tuple[str, ...]):

@@ -49,12 +49,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path / "mirror"))
 
 
-def test_a_later_attempt_asks_for_more() -> None:
-    assert [LIGHT.at(n).mem_mb for n in (1, 2, 3)] == [CORE_MB, 2 * CORE_MB, 3 * CORE_MB]
-    assert [LIGHT.at(n).runtime for n in (1, 2, 3)] == [30, 60, 90]
-    assert LIGHT.at(3).disk_mb == LIGHT.disk_mb
-
-
 def test_time_and_disk_grow_with_the_videos() -> None:
     for of in (resources.of_videos, resources.of_media):
         short, long = of(of_a_list(1), "000"), of(of_a_list(10), "000")

@@ -1,5 +1,7 @@
 import os
 import sys
+from dataclasses import astuple
+from math import inf
 
 import pytest
 
@@ -41,6 +43,51 @@ def test_it_is_not_asked_where_the_plugin_is_absent(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, slurm.PLUGIN, raising=False)
     assert list(slurm.warnings()) == []
     assert not (tmp_path / "asked").exists()
+
+
+SHOWN = """case "$2" in
+partition)
+    echo 'PartitionName=main Default=YES MaxTime=UNLIMITED MaxMemPerNode=UNLIMITED'
+    echo 'PartitionName=short Default=NO MaxTime=01:00:00 MaxMemPerNode=16000'
+    echo 'PartitionName=long Default=NO MaxTime=2-00:00:00 MaxMemPerNode=UNLIMITED';;
+node)
+    echo 'NodeName=n1 RealMemory=64000 Gres=(null) Partitions=main,short'
+    echo 'NodeName=n2 RealMemory=128000 Gres=gpu:a100:4(S:0-1),shard:8 Partitions=main';;
+esac"""
+REFUSED = "is requested, and partition"
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    """A controller with three partitions, one of them without nodes."""
+    slurm.partitions.cache_clear()
+    answering(tmp_path, monkeypatch, SHOWN)
+    yield
+    slurm.partitions.cache_clear()
+
+
+def test_partitions_have_the_limits_of_slurm_and_the_largest_of_their_nodes(cluster):
+    assert {name: astuple(each) for name, each in slurm.partitions().items()} == {
+        "main": (128000, inf, 4, True),
+        "short": (16000, 60, 0, False),
+        "long": (inf, 2880, inf, False),
+    }
+
+
+@pytest.mark.parametrize(
+    ("requests", "said"),
+    [
+        ({"mem_mb": 128000, "runtime": 99999, "gpu": 4}, []),
+        ({"mem_mb": 128001}, [f"extract: mem_mb=128001 {REFUSED} main allows 128000"]),
+        ({"slurm_partition": "short", "runtime": 61, "gpu": 1},
+         [f"extract: runtime=61 {REFUSED} short allows 60", f"extract: gpu=1 {REFUSED} short allows 0"]),
+        ({"slurm_partition": "short,long", "runtime": 61}, []),
+        ({"slurm_partition": "elsewhere", "runtime": 10**6}, []),
+        ({"runtime": "2d", "mem_mb": None}, []),
+    ],
+)  # fmt: skip
+def test_a_request_that_no_partition_allows_is_named(cluster, requests, said):
+    assert [line.partition(", so")[0] for line in slurm.beyond("extract:", requests)] == said
 
 
 @pytest.mark.slow

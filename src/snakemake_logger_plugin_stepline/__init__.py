@@ -81,7 +81,7 @@ class LogHandler(LogHandlerBase):
             case LogEvent.JOB_FINISHED:
                 self._run.finish(said["job_id"])
             case LogEvent.JOB_ERROR:
-                self._run.fail(said["jobid"], by_interrupt=self._by_interrupt)
+                self._run.fail(said, by_interrupt=self._by_interrupt)
             case LogEvent.ERROR:
                 self._error(said["exception"], str(record.msg))
 

@@ -1,15 +1,19 @@
 """The lines at the end of a run: its results, and its failures."""
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from snakemake_logger_plugin_stepline.stages import Job, reason_of
+from snakemake_logger_plugin_stepline.cluster import End
+from snakemake_logger_plugin_stepline.stages import Job
 from stepline.availability import read_manifest
 from stepline.errors import SteplineError
 
 NAMED = 5
 """The number of items of a list that are printed."""
+KILLED = "it ended without a message: its process was killed, or it ran out of memory"
 
 
 def made(jobs: Iterable[Job]) -> Iterator[str]:
@@ -77,9 +81,42 @@ def _trouble(stage: str, record: dict[str, object]) -> str:
     return f"partial: {len(gaps)} gaps" if isinstance(gaps := record.get("gaps"), list) and gaps else ""
 
 
-def failures(failed: Iterable[Job]) -> Iterator[str]:
-    """Yield a line on each failed job: its message, the reason, and its log unless that is empty."""
-    for job in failed:
-        log = Path(job.log)
-        written = log.is_file() and log.stat().st_size > 0
-        yield f"  {job.message}: {reason_of(job.log)}{f' ({log})' if written else ''}"
+@dataclass(frozen=True)
+class Failed:
+    """A job that failed, and how it ended."""
+
+    job: Job
+    end: End
+
+
+def failures(failed: Iterable[Failed]) -> Iterator[str]:
+    """Yield the reasons of failed jobs, each with the jobs, the scheduler's job and the logs that are not empty.
+
+    The jobs of a group ended together: they have one reason, or those with an error in their log have their own.
+    """
+    groups: defaultdict[str, list[Failed]] = defaultdict(list)
+    for each in failed:
+        groups[each.end.number or each.end.said or each.job.message].append(each)
+    lines: defaultdict[str, list[str]] = defaultdict(list)
+    for together in groups.values():
+        for jobs, reason in _reasons([each.job for each in together], together[0].end):
+            lines[reason] += [job.message for job in jobs]
+    yield from (f"  {'; '.join(some(names))}: {reason}" for reason, names in lines.items())
+
+
+def _reasons(jobs: Sequence[Job], end: End) -> Iterator[tuple[Sequence[Job], str]]:
+    told, begun = end.reason(jobs[0].rule), [job for job in jobs if job.written()]
+    if told or not begun:
+        yield jobs, _with_logs(told or KILLED, begun, end)
+        return
+    causes = [job for job in begun if job.error()] or [max(begun, key=lambda job: os.stat(job.log).st_mtime)]
+    for job in causes:
+        yield [job], _with_logs(job.error() or f"{KILLED}, after the line: {job.did()}", [job], end)
+    if others := [job for job in jobs if job not in causes]:
+        yield others, f"not done: {causes[0].message} failed first, in the same job"
+
+
+def _with_logs(reason: str, begun: Iterable[Job], end: End) -> str:
+    logs = [job.log for job in begun] + ([os.path.relpath(end.log)] if os.path.exists(end.log) else [])
+    where = ", ".join([end.job, *some(logs)] if end.number else some(logs))
+    return f"{reason}{f' ({where})' if where else ''}"

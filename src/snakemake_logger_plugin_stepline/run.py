@@ -11,6 +11,8 @@ from types import FrameType
 from typing import Any, TextIO
 
 from snakemake_logger_plugin_stepline import ending
+from snakemake_logger_plugin_stepline.cluster import End
+from snakemake_logger_plugin_stepline.ending import Failed
 from snakemake_logger_plugin_stepline.reasons import in_words
 from snakemake_logger_plugin_stepline.screen import Screen
 from snakemake_logger_plugin_stepline.stages import Job, Stage, duration, jobs
@@ -36,7 +38,7 @@ class Run:
         self._jobs: dict[int, Job] = {}
         self._made: list[Job] = []
         self._touched: list[Job] = []
-        self._failed: dict[int, Job] = {}
+        self._failed: dict[int, Failed] = {}
         self._by_interrupt: set[int] = set()
         self._reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._began = time.monotonic()
@@ -88,10 +90,14 @@ class Run:
             self._made.append(self._jobs[number])
             self._end(number, failed=False)
 
-    def fail(self, number: int, *, by_interrupt: bool = False) -> None:
-        """Count a job as failed; one that an interrupt ended, only until the user's interrupt of the run is known."""
+    def fail(self, said: Mapping[str, Any], *, by_interrupt: bool = False) -> None:
+        """Count a job as failed; one that an interrupt ended, only until the user's interrupt of the run is known.
+
+        said: Snakemake's event.
+        """
+        number = said["jobid"]
         if not self.interrupted and number in self._jobs:
-            self._failed[number] = self._jobs[number]
+            self._failed[number] = Failed(self._jobs[number], End.of(said))
             self._by_interrupt |= {number} if by_interrupt else set()
             self._end(number, failed=True)
 
@@ -155,7 +161,9 @@ class Run:
             return
         names = [job.message for stage in self._stages.values() for job in stage.running.values()]
         if self.interrupted:
-            names += [self._failed.pop(number).message for number in sorted(self._by_interrupt & self._failed.keys())]
+            names += [
+                self._failed.pop(number).job.message for number in sorted(self._by_interrupt & self._failed.keys())
+            ]
         done = f"{len(self._made)} of {jobs(self._totals.total())} done"
         took = duration(time.monotonic() - self._began)
         if self.interrupted:

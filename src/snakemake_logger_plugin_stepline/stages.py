@@ -40,6 +40,25 @@ class Job:
         log = next(iter(said["log"]), "")
         return cls(rule, said["rule_msg"] or rule, log, said["input"], said["output"], video_s)
 
+    def written(self) -> list[str]:
+        """Return the lines of its log; none if the job has not begun, since the log may be an earlier attempt's."""
+        log = Path(self.log)
+        try:
+            began = log.stat().st_mtime >= self.began - 1
+            return log.read_text(encoding="utf-8", errors="replace").splitlines() if began else []
+        except OSError:
+            return []
+
+    def error(self) -> str:
+        """Return the last error in its log; "" if there is none."""
+        errors = [error for line in self.written() if (error := line.partition(" ERROR ")[2])]
+        return errors[-1].removeprefix("error: ") if errors else ""
+
+    def did(self) -> str:
+        """Return what it did last, by its log."""
+        last = self.written()[-1]
+        return last.partition(" INFO ")[2] or last
+
     def share(self) -> float:
         """Return the fraction of the job that is done, in [0, 1], from its own progress record."""
         if not self.log.startswith("logs/"):
@@ -130,15 +149,3 @@ def jobs(number: int) -> str:
 def duration(seconds_s: float) -> str:
     """Return seconds as ``h:mm:ss``."""
     return str(timedelta(seconds=round(seconds_s)))
-
-
-def reason_of(log: str) -> str:
-    """Return why a job failed: the last error in its log, or what it did last if it was killed."""
-    try:
-        lines = Path(log).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    if errors := [line.partition(" ERROR ")[2].removeprefix("error: ") for line in lines if " ERROR " in line]:
-        return errors[-1]
-    did = f", after the line: {lines[-1].partition(' INFO ')[2] or lines[-1]}" if lines else ""
-    return f"it ended without a message: its process was killed, or it ran out of memory{did}"

@@ -1,9 +1,11 @@
 """Helpers of the rules: the plan, pipeline, job and resources that a rule's wildcards name."""
 
 import os
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -102,6 +104,8 @@ class Helpers:
     """The plans of benchmarks and studies, and the pipelines of data sets with videos, by name.
 
     cores: the number for a job that can use several. gpu: whether jobs that can use a GPU get one. reader: of videos.
+    limit: returns the most that a job may request of a resource, if there is a limit. exceeded: how often a rule's job
+    with some wildcards exceeded its request of a resource.
     """
 
     plans: Mapping[str, Plan]
@@ -109,16 +113,20 @@ class Helpers:
     cores: int
     gpu: bool
     reader: ReaderName
+    limit: Callable[[str], int | None] = lambda _: None
+    exceeded: Counter[tuple[str, tuple[str, ...], str]] = field(default_factory=Counter)
 
     @classmethod
-    def of(cls, config: Config, names: Iterable[str], cores: int) -> "Helpers":
+    def of(
+        cls, config: Config, names: Iterable[str], cores: int, limit: Callable[[str], int | None] = lambda _: None
+    ) -> "Helpers":
         """Return the plans and pipelines of all names; raise SteplineError if one is impossible."""
         made: dict[str, Plan] = {name: plan_of(config, name) for name in names if has_tables(config, name)}
         pipelines = {name: pipeline for plan in made.values() for name, pipeline in plan.pipelines.items()}
         own = [name for name in names if name not in (*made, *pipelines)]
         pipelines |= {name: pipeline_of(config, name) for name in own}
         gpu = devices.wanted(config["features"]["device"])
-        return cls(made, pipelines, cores, gpu, config["media"]["reader"])
+        return cls(made, pipelines, cores, gpu, config["media"]["reader"], limit)
 
     def forget_lost(self, *, looks: bool) -> Iterator[str]:
         """Remove records that list a file which is gone or damaged, see ``pipeline.lost``; yield a line on each."""
@@ -195,23 +203,27 @@ class Helpers:
         kind = self.job(wildcards).entry.kind
         return None if kind.gpu or kind.decoded or kind.scored_in != "core" else "heads"
 
-    def resources(self, rule: str) -> Mapping[str, Callable[[Wildcards, int], int | None]]:
-        """Return a function of the wildcards and the attempt for each resource that the jobs of a rule request."""
+    def resources(self, rule: str) -> Mapping[str, Callable[[Wildcards], int | None]]:
+        """Return a function of the wildcards for each resource that the jobs of a rule request.
+
+        An attempt requests what the first one did, and as much again for each earlier one that exceeded it.
+        """
         first: dict[tuple[str, ...], Resources] = {}
 
-        def asked(name: str) -> Callable[[Wildcards, int], int | None]:
-            def of(wildcards: Wildcards, attempt: int) -> int | None:
+        def asked(name: str) -> Callable[[Wildcards], int | None]:
+            def of(wildcards: Wildcards) -> int | None:
                 key = tuple(wildcards)
                 if key not in first:
-                    first[key] = self._asked(rule, wildcards)
-                value: int | None = getattr(first[key].at(attempt), name)
-                return value
+                    first[key] = self.first(rule, wildcards)
+                value: int | None = getattr(first[key], name)
+                return value and min(value * (1 + self.exceeded[rule, key, name]), self.limit(name) or sys.maxsize)
 
             return of
 
         return {field.name: asked(field.name) for field in fields(Resources)}
 
-    def _asked(self, rule: str, wildcards: Wildcards) -> Resources:
+    def first(self, rule: str, wildcards: Wildcards) -> Resources:
+        """Return the estimate of a job's resources, which its first attempt requests."""
         match rule:
             case "videos":
                 return resources.of_videos(self.pipeline(wildcards), wildcards.shard)

@@ -1,10 +1,10 @@
 """The memory, time, disk and GPUs that a rule's job requests, estimated from its inputs and networks.
 
-A scheduler also counts Snakemake's own two processes. If an estimate is too low, the next attempt requests more.
+A scheduler also counts Snakemake's own two processes. If memory or time is too low, the next attempt requests more.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
@@ -46,10 +46,6 @@ class Resources:
     runtime: int = 30
     disk_mb: int = 100
     gpu: int | None = None
-
-    def at(self, attempt: int) -> "Resources":
-        """Return the request of an attempt, counted from 1."""
-        return replace(self, mem_mb=self.mem_mb * attempt, runtime=self.runtime * attempt)
 
 
 LIGHT = Resources()

@@ -122,7 +122,7 @@ def test_failed_jobs_have_their_reason_and_a_log_that_is_not_empty(run: Run) -> 
     write_text("logs/media/mine.001.log", "2026-01-01 00:00:00,000 ERROR error: features.device: no GPU\n")
     write_text("logs/media/mine.002.log", "")
     for number in (1, 2):
-        run.fail(number)
+        run.fail({"jobid": number})
     run.log = "here.log"
     run.end()
     assert said(run)[-5:] == [
@@ -138,7 +138,7 @@ def test_a_killed_job_has_the_last_line_of_its_log(run: Run) -> None:
     run.start(job(1))
     lines = "2026-01-01 00:00:00,000 INFO loading big\n2026-01-01 00:00:01,000 INFO computing big\n"
     write_text("logs/media/mine.001.log", lines)
-    run.fail(1)
+    run.fail({"jobid": 1})
     run.end()
     ended = "it ended without a message: its process was killed, or it ran out of memory, after the line: computing big"
     assert f"  media of mine, shard 001: {ended} (logs/media/mine.001.log)" in said(run)
@@ -146,7 +146,7 @@ def test_a_killed_job_has_the_last_line_of_its_log(run: Run) -> None:
 
 def test_a_job_that_succeeds_at_another_attempt_did_not_fail(run: Run) -> None:
     run.start(job(1))
-    run.fail(1)
+    run.fail({"jobid": 1})
     run.start(job(1))
     run.finish(1)
     run.end()
@@ -159,7 +159,7 @@ def test_what_is_named_at_the_end_exists(run: Run) -> None:
     run.start(job(1, output=["results/mine/videos.csv", "results/mine/videos.md"]))
     run.start(job(2, output=["results/mine/report.html"]))
     run.finish(1)
-    run.fail(2)
+    run.fail({"jobid": 2})
     run.end()
     assert said(run)[said(run).index("made:") :][1] == "  results/mine/videos.csv"
     assert not [line for line in said(run) if "videos.md" in line or "report.html" in line]

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 from snakemake.common import get_container_image
-from snakemake_interface_common.exceptions import WorkflowError
 
+from stepline.errors import SetupError
 from tests import forked
 from tests.conftest import ROOT, snakemake
 from tests.server import Reply, Request, Server
@@ -24,7 +24,7 @@ from tests.workflow.kubernetes_cluster import Cluster, checked
 kubernetes = pytest.importorskip("snakemake_executor_plugin_kubernetes")
 pytestmark = pytest.mark.slow
 PROFILE = ROOT / "workflow/profiles/kubernetes"
-IMAGE = "registry.example.org/stepline:latest"
+IMAGE = "registry.example.org/stepline:0.1.0"
 TABLE = "results/demo/table2.csv"
 ELSEWHERE = (
     *("2a-linear-in-time", "2a-linear-after-preview", "2a-sample-rank", "2a-random", "2b-random"),
@@ -81,7 +81,7 @@ def head(folder: Path, cluster: Server, *options: str, **environment: str) -> su
     )
 
 
-@pytest.mark.parametrize("name", ["volume.yaml", "access.yaml", "run.yaml"])
+@pytest.mark.parametrize("name", ["volume.yaml", "access.yaml", "run.yaml", "shell.yaml"])
 def test_manifests_are_what_the_api_takes(name: str) -> None:
     for content in manifest(name):
         checked(f"V1{content['kind']}", content)
@@ -160,7 +160,7 @@ def test_what_no_pod_could_use_is_said_before_the_first(tmp_path: Path, monkeypa
         )
         remote = SimpleNamespace(container_image=image)
         workflow = SimpleNamespace(remote_execution_settings=remote, executor_settings=settings)
-        with pytest.raises(WorkflowError) as error:
+        with pytest.raises(SetupError) as error:
             plugin.Executor.__post_init__(SimpleNamespace(workflow=workflow))
         return str(error.value)
 

@@ -173,6 +173,7 @@ CONFIGURATION = {
 }
 SITE = """
 slurm-status-command: squeue
+slurm-keep-successful-logs: true
 slurm-init-seconds-before-status-checks: 1
 seconds-between-status-checks: 1
 default-resources:
@@ -323,6 +324,7 @@ def test_a_job_that_is_told_to_end_goes_on_where_it_was(run: Run) -> None:
     first, second = run.of("rule_extract.demo.000")
     assert first.number == run.ended
     assert (first.state, second.state) == ("CANCELLED", "COMPLETED")
+    assert first.memory == second.memory
     computed = {job: sum(note.rows for note in seen(run.folder) if note.job == job.number) for job in (first, second)}
     assert all(computed.values())
     assert sum(note.rows for note in seen(run.folder)) == sum(note.rows for note in seen(run.alone))
@@ -331,6 +333,11 @@ def test_a_job_that_is_told_to_end_goes_on_where_it_was(run: Run) -> None:
 def test_features_of_a_shard_hold_one_gpu_at_a_time(run: Run) -> None:
     for shard in SHARDS:
         assert all(one.end <= another.start for one, another in pairwise(run.of(f"rule_extract.demo.{shard}")))
+
+
+def test_a_group_starts_snakemake_twice(run: Run) -> None:
+    [log] = run.folder.glob(".snakemake/slurm_logs/group_extract.demo.001_extract/*.log")
+    assert log.read_text().count("Building DAG of jobs...") == 2
 
 
 def test_jobs_beside_each_other_have_gpus_of_their_own(run: Run) -> None:

@@ -1,12 +1,23 @@
 # Settings for clusters only. Another workflow may use these rules under other names, in addition to its own.
-OURS = {each.name: each for each in workflow.modifier.rules}
+ours = {each.name for each in workflow.modifier.rules}
 
 
 # Jobs that take less time than a cluster needs to start them.
 quick = "all", "table", "pairs", "picture", "results", "report", "summary", "page"
-workflow.localrules(*OURS.keys() & {workflow.modifier.modify_rulename(name) for name in quick})
+workflow.localrules(*ours & {workflow.modifier.modify_rulename(name) for name in quick})
 
 
-# On a cluster a message would hide the resources that a job requests.
-for each in OURS.values() if CLUSTER else []:
-    each.message = None
+# On a cluster, --resources mem_mb= and runtime= limit the request of each job, or group of jobs.
+resource_scopes:
+    runtime="local",
+
+
+if CLUSTER and workflow.is_main_process:
+    from snakemake_logger_plugin_stepline.cluster import adapt
+
+    adapt(helpers.exceeded)
+
+
+# In a Slurm job, Snakemake would use all cores of the node.
+if not workflow.is_main_process and slurm.cpus():
+    workflow.register_resource("_cores", slurm.cpus())

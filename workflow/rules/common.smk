@@ -86,7 +86,7 @@ try:
         workflow.register_resource("gpu", at_once)
     cores = max(1, (workflow.resource_settings.cores or 2) // at_once)
     names = dict.fromkeys([*configured(config), *sorted({name for name, _ in targets} & KNOWN.keys())])
-    helpers = Helpers.of(config, names, cores)
+    helpers = Helpers.of(config, names, cores, lambda name: workflow.global_resources.get(name).value)
     PLANS, PIPELINES = helpers.plans, helpers.pipelines
     if workflow.is_main_process:
         stale = (line for each in PLANS.values() for line in each.stale())

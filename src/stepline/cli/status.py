@@ -66,7 +66,10 @@ def _left(rule: str, forecast: "Forecast", counts: "Counter[Word]") -> str:
     if counts["done"] == counts.total():
         return ""
     hours = forecast.stage_hours(rule)
-    return "unknown" if hours is None else duration(hours) if hours else "seconds"
+    if hours:
+        return duration(hours)
+    read = any(forecast.left_s[job] for job in forecast.jobs if job.rule == rule)  # in the time of another stage
+    return "unknown" if hours is None else "" if read else "seconds"
 
 
 def _videos(name: str, became: "Mapping[str, Became]", everything: bool) -> str:

@@ -342,7 +342,10 @@ def _opened(locations: Sequence[Location], spec: Spec, filled: bool) -> Bank:
 
 
 def _absent(video: str) -> AbsentError:
-    return AbsentError(f"{video} has no features: see its reason in the manifest of `stepline extract`")
+    return AbsentError(
+        f"{video} has no features: skip it (`bank.videos` are those that have some); the reason is in"
+        " results/DATASET/videos.csv of the work folder where the features were computed"
+    )
 
 
 class _Rows(dict[str, Rows]):
