@@ -11,8 +11,7 @@ from snakemake.persistence import PersistenceBase
 from snakemake.settings.types import DeploymentMethod, SharedFSUsage
 from snakemake.utils import min_version
 
-from stepline import config as stepline_config
-from stepline import devices, slurm
+from stepline import config as stepline_config, devices, slurm
 from stepline.asr.engines import ENVIRONMENTS, KEYS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.datasets.release import REBUILT
@@ -21,6 +20,7 @@ from stepline.forkserver.listener import listen
 from stepline.helpers import Helpers, importable
 from stepline.invocation import Invocation, name_account
 from stepline.mirror import mirror_root
+from stepline.overview.ahead import bring_back
 from stepline.pipeline import media_params, shots_params
 from stepline.plans import benchmarks, configured
 from stepline.service import KEY
@@ -84,13 +84,13 @@ try:
     at_once = 1 if CLUSTER else max(1, len(devices.visible()) * config["features"]["jobs_per_gpu"])
     if "gpu" not in workflow.global_resources:
         workflow.register_resource("gpu", at_once)
-    cores = max(1, (workflow.resource_settings.cores or 2) // at_once)
     names = dict.fromkeys([*configured(config), *sorted({name for name, _ in targets} & KNOWN.keys())])
-    helpers = Helpers.of(config, names, cores)
+    helpers = Helpers.of(config, names, max(1, (workflow.resource_settings.cores or 2) // at_once))
     PLANS, PIPELINES = helpers.plans, helpers.pipelines
     if workflow.is_main_process:
         stale = (line for each in PLANS.values() for line in each.stale())
-        for line in [*invocation.forgets(), *helpers.forget_lost(looks=looks), *slurm.warnings(), *stale]:
+        ahead = () if looks else bring_back()
+        for line in [*invocation.forgets(), *helpers.forget_lost(looks=looks), *ahead, *slurm.warnings(), *stale]:
             print(f"warning: {line}", file=sys.stderr)
         sys.stderr.writelines(f"{line}\n" for line in helpers.left_out())
     helpers.check_records()
