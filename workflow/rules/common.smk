@@ -15,7 +15,7 @@ from stepline import config as stepline_config, devices, slurm
 from stepline.asr.engines import ENVIRONMENTS, KEYS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.datasets.release import REBUILT
-from stepline.errors import ConfigError, SteplineError, denied
+from stepline.errors import ConfigError, SteplineError, in_words
 from stepline.forkserver.listener import listen
 from stepline.helpers import Helpers, importable
 from stepline.invocation import Invocation, name_account
@@ -112,7 +112,7 @@ try:
         # Dry runs need this folder too, but Snakemake removes it at the end of a run.
         atexit.register(os.makedirs, os.path.abspath(".snakemake/locks"), exist_ok=True)
 except (SteplineError, OSError) as error:
-    print(f"error: {denied(error) if isinstance(error, OSError) else error}", file=sys.stderr)
+    print(f"error: {in_words(error) if isinstance(error, OSError) else error}", file=sys.stderr)
     sys.exit(2)
 gc.freeze()
 gc.enable()
