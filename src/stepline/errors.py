@@ -59,7 +59,7 @@ def in_words(error: OSError) -> str:
         return f"{FULL[error.errno]} ({place}): free some space and run the same command again"
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
         return (
-            f"{os.path.abspath(file)}: {error.strerror}: this account cannot read or write it: run in a folder where it "
-            "can write; `stepline plan` only reads"
+            f"{os.path.abspath(file)}: {error.strerror}: this account cannot read or write it: run in a folder where "
+            "it can write; `stepline plan` only reads"
         )
     return f"{file or os.getcwd()}: {error.strerror or error}"

@@ -270,7 +270,7 @@ def test_pages_of_videos_that_are_not_listed_or_not_read_any_more_are_removed(pi
     for name in ("videos/gone.html", "videos/b.html", "videos/b.srt", "videos/a.srt"):
         write_text(PAGE.parent / name, "")
     for name, shown in {"a": ["a"], "ab": ["a", "b"]}.items():
-        data = script({"videos": dict.fromkeys(shown, {})})
+        data = script({"videos": dict.fromkeys(shown)})
         write_text(PAGE.parent / f"search/{name}.html", f'<script id="data">{data}</script>')
     write_page(pipeline, PAGE)
     assert sorted(file.name for file in TIMELINE.parent.iterdir()) == ["a.html", "a.srt"]

@@ -70,9 +70,9 @@ def videos(
 def _files(root: Path, suffixes: Collection[str], links: str) -> tuple[list[str], Counter[str]]:
     """Return the paths, relative to ``root``, of files with one of the suffixes and of unreadable folders.
 
-    The second value is the number of other files by suffix, and of hidden files with one of the suffixes. Files that
-    Stepline wrote to a work folder, or to the folder ``links``, count in neither. Links to folders come last, in the order of their paths, so that a
-    new link does not change the path of any file.
+    The second value is the number of other files by suffix, and of hidden files with one of the suffixes. Links to
+    folders come last, in the order of their paths, so that a new link does not change the path of any file. links: the
+    folder to which Stepline links the files, which is left out.
     """
     files: list[str] = []
     others: Counter[str] = Counter()
@@ -86,18 +86,12 @@ def _files(root: Path, suffixes: Collection[str], links: str) -> tuple[list[str]
             continue
         seen.add(real)
         try:
-            names = {*os.listdir(place)}
+            names = _names(place)
         except OSError:
             if not folder:
                 raise
             files.append(folder)
             continue
-        if ".stepline" in names:
-            names -= paths.OUTPUTS
-        listing = os.path.join(place, "shards.csv")
-        if "shards.csv" in names and os.path.isfile(listing):
-            with suppress(OSError), open(listing, "rb") as file:
-                names -= paths.OF_DATASET if file.readline() == csv_text(HEADER, []).encode() else set()
         for name in names:
             path, suffix = os.path.join(place, name), os.path.splitext(name)[1].lower()
             if name.startswith("."):
@@ -109,6 +103,18 @@ def _files(root: Path, suffixes: Collection[str], links: str) -> tuple[list[str]
             else:
                 others[suffix[1:] if re.fullmatch("[.][a-z0-9]{1,8}", suffix) else "others"] += 1
     return files, +others
+
+
+def _names(folder: str) -> set[str]:
+    """Return the names of the entries of a folder, without Stepline's outputs in a work folder."""
+    names = {*os.listdir(folder)}
+    if ".stepline" in names:
+        names -= paths.OUTPUTS
+    listing = os.path.join(folder, "shards.csv")
+    if "shards.csv" in names and os.path.isfile(listing):
+        with suppress(OSError), open(listing, "rb") as file:
+            names -= paths.OF_DATASET if file.readline() == csv_text(HEADER, []).encode() else set()
+    return names
 
 
 def _left_out(root: Path, others: Counter[str], kind: str) -> str:
