@@ -272,7 +272,7 @@ def test_a_file_that_is_taken_away_is_forgotten_and_keeps_its_shard(folder: Path
 
 
 def computed(pipeline: Pipeline) -> None:
-    for path in pipeline.made_from_videos("000"):
+    for path in pipeline.drop_inputs("000"):
         write_json(path, {})
 
 
@@ -382,6 +382,9 @@ def test_of_a_users_own_file_only_the_link_is_deleted(folder: Path, clip: bytes)
     drop_videos(own(folder), "000")
     assert not os.path.lexists(link)
     assert (folder / "a.mp4").read_bytes() == clip
+    (folder / "a.mp4").write_bytes(b"another")
+    (record,) = fetch_videos(own(folder), "000")
+    assert (record.status, record.duration_s) == ("failed", 0)
 
 
 def test_all_that_is_configured_is_listed_to_be_fetched(folder: Path) -> None:

@@ -44,6 +44,20 @@ def test_a_command_leaves_the_signal_as_it_was(capsys: pytest.CaptureFixture[str
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+def test_an_interrupt_ends_a_command_silently_until_its_work_begins_and_then_is_raised() -> None:
+    code = (
+        "import builtins, os, signal, sys; from stepline.__main__ import main; load = builtins.__import__\n"
+        "def interrupted(name, *rest):\n"
+        "    if name == sys.argv[-1]: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return load(name, *rest)\n"
+        "builtins.__import__ = interrupted; main()"
+    )
+    for name, ended in (("stepline.cli.parser", -signal.SIGINT), ("stepline.search.searcher", 130)):
+        command = [sys.executable, "-c", code, "search", "none", name]
+        done = subprocess.run(command, capture_output=True, check=False, text=True)
+        assert (done.returncode, done.stderr) == (ended, "")
+
+
 def test_no_handler_of_errors_catches_it() -> None:
     assert not issubclass(Stopped, Exception)
 

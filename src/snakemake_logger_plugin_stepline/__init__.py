@@ -16,6 +16,8 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_stepline.errors import in_one_line, of_configfile
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from snakemake.workflow import Workflow  # type: ignore[import-untyped]
 
     from snakemake_logger_plugin_stepline.run import Run
@@ -47,6 +49,18 @@ REPEATED = "RuleException", "WorkflowError"
 
 # Snakemake reads the files of --configfile after it has imported its plugins, and before any Snakefile.
 logging.getLogger("snakemake.logging").addFilter(of_configfile)
+logging.raiseExceptions = False  # errors of logging, as on a full disk, are ignored
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, trace: "TracebackType | None") -> None:
+    """Print one line if the user interrupts Snakemake while it runs no jobs; otherwise the usual traceback."""
+    if issubclass(kind, KeyboardInterrupt):
+        print("interrupted: finished work is kept; the same command continues from there", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _uncaught
 
 
 class LogHandler(LogHandlerBase):

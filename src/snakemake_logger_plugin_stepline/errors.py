@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 
 def in_one_line(error: BaseException | None, workflow: "Workflow | None") -> str:
-    """Return the line for an error of the package or for a target that no job writes; "" for any other error."""
-    from stepline.errors import SteplineError
+    """Return the line for an error of the package or of a file, or a target that no job writes; "" for other errors."""
+    from stepline.errors import SteplineError, in_words
 
     while error is not None:
         if isinstance(error, SteplineError):
             return f"error: {error}"
+        if isinstance(error, OSError) and error.errno:
+            return f"error: {in_words(error)}"
         if workflow and (target := re.match(r"No rule to produce (.+) \(if you use", str(error))):
             return _no_job(target[1], workflow)
         error = error.__cause__ or error.__context__

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import tempfile
+from pathlib import Path
 
 from stepline.printable import printable
 
@@ -48,12 +50,21 @@ class SetupError(SteplineError):
     code = 1
 
 
-def denied(error: OSError) -> str:
-    """Return the message for a file that this account may not read or write; raise any other OSError."""
-    if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
-        raise error
-    file = os.path.abspath(os.fsdecode(error.filename or os.curdir))
-    return (
-        f"{file}: {error.strerror}: this account cannot read or write it: run in a folder where it can write; "
-        "`stepline plan` only reads"
-    )
+FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk's quota is used up"}
+
+
+def in_words(error: OSError) -> str:
+    """Return the message for a file that cannot be used, with the mount point if its disk is full."""
+    file = os.fsdecode(error.filename or "")
+    if error.errno in FULL:
+        disk = Path(file).absolute()
+        while not disk.is_mount():
+            disk = disk.parent
+        place = f"{file} on {disk}" if file else f"standard output, {os.getcwd()} or {tempfile.gettempdir()}"
+        return f"{FULL[error.errno]} ({place}): free some space and run the same command again"
+    if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+        return (
+            f"{os.path.abspath(file)}: {error.strerror}: this account cannot read or write it: run in a folder where "
+            "it can write; `stepline plan` only reads"
+        )
+    return f"{file or os.getcwd()}: {error.strerror or error}"

@@ -146,7 +146,7 @@ def _bring(video: Video, folder: Path, bring: Callable[[Video], Record]) -> Reco
             remove_video(folder, before)
     else:
         record = written = bring(video)
-    if before is not None and not before.kept and record.status in ("gone", "failed"):
+    if before is not None and not (before.kept or video.file) and record.status in ("gone", "failed"):
         reason = f"deleted after use, and cannot be fetched again: {record.reason}"
         record = replace(before, reason=reason, attempts=record.attempts)
     if record != written:
@@ -159,7 +159,7 @@ def drop_videos(pipeline: Pipeline, shard: str) -> None:
 
     Raises MissingError if a result from the videos is still missing.
     """
-    wanted = [path for path in pipeline.made_from_videos(shard) if not path.exists()]
+    wanted = [path for path in pipeline.drop_inputs(shard) if not path.exists()]
     if wanted:
         raise MissingError(f"{wanted[0]} must first be computed from the videos of {pipeline.name}, shard {shard}")
     folder, dropped = paths.videos(pipeline.name), {}

@@ -1,4 +1,4 @@
-"""Handling of SIGTERM, with which a scheduler asks a job to end some time before it kills it."""
+"""Handling of SIGTERM, with which a scheduler asks a job to end some time before it kills it, and of interrupts."""
 
 import multiprocessing
 import signal
@@ -32,6 +32,19 @@ def stopped_by_sigterm() -> Iterator[None]:
     finally:
         if signal.getsignal(signal.SIGTERM) is _asked:
             signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise KeyboardInterrupt at SIGINT within this block if SIGINT would end the process, as before and after it."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if before is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, before)
 
 
 def _asked(_number: int, _frame: FrameType | None) -> None:

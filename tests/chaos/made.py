@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar
 
+from stepline import aside
 from tests.chaos.sequence import Folder
 
 MADE = ("datasets", "features", "results", ".stepline", "logs")
@@ -77,7 +78,8 @@ class Made(Folder):
         if not made:
             return ""
         path = random.choice(made)
-        left = path.with_name(f".{path.name}.x{random.randrange(10**6)}{path.suffix if path.is_file() else ''}")
+        name = "-".join([f"{aside.PREFIX}{aside._HOST[0]}", aside._HOST[1], f"{random.randrange(10**6)}"])
+        left = path.with_name(f"{name}{path.suffix if path.is_file() else ''}")
         if path.is_dir():
             shutil.copytree(path, left, symlinks=True, ignore=lambda _, names: names[1::2])
         else:

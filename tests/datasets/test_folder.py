@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from stepline.availability import Record, check_video_id, write_availability
 from stepline.datasets import folder as own
+from stepline.datasets import shards
 from stepline.datasets.folder import IMAGES, SUFFIXES, ids, marked_id, named, shown_path, video_id, why_absent
 from stepline.datasets.schema import BYTES_PER_S, Video
 from stepline.errors import ConfigError
@@ -90,6 +91,19 @@ def test_linked_folders_are_followed_and_circles_end() -> None:
     Path("clips/linked").symlink_to("../elsewhere")
     Path("elsewhere/back").symlink_to("../clips")
     assert [video.id for video in videos("mine", "clips")] == ["b", "linked__a"]
+
+
+def test_outputs_of_a_work_folder_are_neither_listed_nor_counted() -> None:
+    put("a.mp4", "datasets/own/b.mp4", "datasets/mine/c.mp4", "notes.txt")
+    shown = left_out("mine", "clips")
+    put(".stepline/last.json", "datasets/mine/videos/a.mp4", "logs/media/mine.000.log", "results/mine/d.mp4")
+    shards.write("clips/datasets/mine/shards.csv", {"a": "000"})
+    assert [video.id for video in videos("mine", "clips")] == ["a", "datasets__mine__c", "datasets__own__b"]
+    assert left_out("mine", "clips") == shown
+    assert [video.id for video in videos("mine", "clips/datasets/mine")] == ["c"]
+    put("a.mp4", folder="datasets/mine/videos")
+    assert "contains no video file" in refused("datasets")
+    assert [video.id for video in videos("other", "datasets/mine/videos")] == ["a"]
 
 
 def test_a_new_link_gives_no_file_another_id() -> None:

@@ -1,10 +1,13 @@
 """What is said of a run, by Snakemake's events."""
 
 import asyncio
+import errno
 import io
 import json
 import logging
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +17,7 @@ import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from snakemake_logger_plugin_stepline import LogHandler, attach, stages
+from snakemake_logger_plugin_stepline.errors import in_one_line
 from snakemake_logger_plugin_stepline.reasons import in_words
 from snakemake_logger_plugin_stepline.run import Run
 from snakemake_logger_plugin_stepline.stages import seconds_of
@@ -292,3 +296,16 @@ def test_an_interrupt_waits_for_a_running_event_loop() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert run.interrupted
+
+
+def test_an_interrupt_and_a_full_disk_while_snakemake_starts_are_one_line() -> None:
+    code = "import snakemake_logger_plugin_stepline; raise {}"
+    for error, lines in (
+        ("KeyboardInterrupt", ["interrupted: finished work is kept; the same command continues from there"]),
+        ("ValueError", []),
+    ):
+        done = subprocess.run([sys.executable, "-c", code.format(error)], capture_output=True, check=False, text=True)
+        assert ("Traceback" in done.stderr) == (not lines)
+        assert lines in ([], done.stderr.splitlines())
+    full = OSError(errno.ENOSPC, "No space left on device", ".snakemake/metadata/a")
+    assert in_one_line(full, None).startswith("error: the disk is full (.snakemake/metadata/a on /")

@@ -8,7 +8,8 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from stepline import paths, remembered
+from stepline import aside, paths, remembered
+from stepline.aside import PREFIX
 from stepline.availability import Record, write_availability, write_manifest
 from stepline.io import write_json, write_text
 from stepline.pipeline.lost import forget_lost
@@ -62,7 +63,16 @@ def features(monkeypatch: pytest.MonkeyPatch) -> str:
     write_manifest(PICTURES, {"a": {**present, "pictures": {"0": picture}}, "b": {**present, "pictures": {}}})
     write_manifest(manifest, {"a": {**present, "n_rows": 3}, "b": failed}, spec=spec.record())
     assert lost() == {}
+    monkeypatch.setattr(aside, "_swept", set())
     return str(manifest)
+
+
+def test_what_a_killed_process_left_beside_the_files_is_removed(features: str) -> None:
+    folders = [Path("datasets/mine/thumbnails/a"), Path(features).parents[1] / "mine/000/features/c/0"]
+    for folder in folders:
+        (folder / f"{PREFIX}{aside._HOST[0]}-{'0' * 6}-1.jpg").write_text("half")
+    assert lost() == {}
+    assert not [path for folder in folders for path in folder.glob(f"{PREFIX}*")]
 
 
 def test_a_record_that_may_not_be_removed_stops_a_run_but_nobody_who_looks(

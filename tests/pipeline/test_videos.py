@@ -126,7 +126,7 @@ def test_a_deleted_video_is_wanted_where_something_is_to_be_computed() -> None:
     record("a", kept=False)
     assert made().videos.needed("000")
     assert made().videos.again("000") == 1
-    for path in made().made_from_videos("000"):
+    for path in made().drop_inputs("000"):
         write_json(path, {})
     write_manifest(paths.dropped("mine", "000"), {}, by=media_params(made().config))
     assert not made().videos.needed("000")

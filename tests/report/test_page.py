@@ -12,13 +12,14 @@ from stepline.asr import engines, transcript
 from stepline.asr.transcript import Sentence
 from stepline.availability import Record, read_manifest, write_availability, write_manifest
 from stepline.config import validate
-from stepline.io import atomic_path, write_json
+from stepline.io import atomic_path, write_json, write_text
 from stepline.media.timeline import Gap, described
 from stepline.needs import Need
 from stepline.pipeline import Pipeline
 from stepline.report.clock import clock
 from stepline.report.page import write_page
 from stepline.report.summary import headline, summarise, write_summary
+from stepline.search.embedded import script
 
 HOSTILE = "<script>alert('x')</script>"
 PAGE = Path("results/mine/report.html")
@@ -265,11 +266,15 @@ def test_of_many_videos_the_first_have_a_timeline_and_the_page_says_so(
     assert "The first 0 videos have one; <code>stepline show mine VIDEO</code>" in PAGE.read_text()
 
 
-def test_the_timeline_of_a_video_that_is_not_listed_any_more_is_removed(pipeline: Pipeline) -> None:
-    TIMELINE.parent.mkdir(parents=True)
-    TIMELINE.with_stem("gone").touch()
+def test_pages_of_videos_that_are_not_listed_or_not_read_any_more_are_removed(pipeline: Pipeline) -> None:
+    for name in ("videos/gone.html", "videos/b.html", "videos/b.srt", "videos/a.srt"):
+        write_text(PAGE.parent / name, "")
+    for name, shown in {"a": ["a"], "ab": ["a", "b"]}.items():
+        data = script({"videos": dict.fromkeys(shown)})
+        write_text(PAGE.parent / f"search/{name}.html", f'<script id="data">{data}</script>')
     write_page(pipeline, PAGE)
-    assert [file.name for file in TIMELINE.parent.iterdir()] == ["a.html"]
+    assert sorted(file.name for file in TIMELINE.parent.iterdir()) == ["a.html", "a.srt"]
+    assert [file.name for file in (PAGE.parent / "search").iterdir()] == ["a.html"]
 
 
 def test_a_picture_of_a_shot_that_is_no_longer_there_is_left_out(pipeline: Pipeline) -> None:

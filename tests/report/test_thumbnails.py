@@ -146,6 +146,9 @@ def test_another_file_has_other_pictures(clip: Path) -> None:
     write_availability(AVAILABILITY, [replace(record, sha256="f" * 64)])
     assert not before & set(write().values())
     assert not any(path.exists() for path in before)
+    write_availability(AVAILABILITY, [replace(record, status="failed", reason="damaged")])
+    write_thumbnails(AVAILABILITY, SHOTS, FOLDER, MANIFEST)
+    assert not any((FOLDER / "a").iterdir())
 
 
 def test_shots_are_read_and_spread() -> None:

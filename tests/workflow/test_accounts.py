@@ -87,7 +87,7 @@ def test_members_of_a_group_change_each_others_results_and_a_colleague_reads_the
     assert state(folder) == before
     wrote = account(4003, OTHERS, 0o022, "stepline", "--configfile", "c.yaml", "show", "d", "a", work=folder)
     assert wrote.returncode == 2
-    assert wrote.stderr.endswith("Permission denied: this account cannot read or write it\n")
+    assert "Permission denied: this account cannot read or write it: run in a folder" in wrote.stderr
 
 
 @pytest.mark.slow

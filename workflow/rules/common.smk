@@ -11,16 +11,16 @@ from snakemake.persistence import PersistenceBase
 from snakemake.settings.types import DeploymentMethod, SharedFSUsage
 from snakemake.utils import min_version
 
-from stepline import config as stepline_config
-from stepline import devices, slurm
+from stepline import config as stepline_config, devices, slurm
 from stepline.asr.engines import ENVIRONMENTS, KEYS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.datasets.release import REBUILT
-from stepline.errors import ConfigError, SteplineError, denied
+from stepline.errors import ConfigError, SteplineError, in_words
 from stepline.forkserver.listener import listen
 from stepline.helpers import Helpers, importable
 from stepline.invocation import Invocation, name_account
 from stepline.mirror import mirror_root
+from stepline.overview.ahead import bring_back
 from stepline.pipeline import media_params, shots_params
 from stepline.plans import benchmarks, configured
 from stepline.service import KEY
@@ -84,13 +84,15 @@ try:
     at_once = 1 if CLUSTER else max(1, len(devices.visible()) * config["features"]["jobs_per_gpu"])
     if "gpu" not in workflow.global_resources:
         workflow.register_resource("gpu", at_once)
-    cores = max(1, (workflow.resource_settings.cores or 2) // at_once)
     names = dict.fromkeys([*configured(config), *sorted({name for name, _ in targets} & KNOWN.keys())])
+    cores = max(1, (workflow.resource_settings.cores or 2) // at_once)
     helpers = Helpers.of(config, names, cores, lambda name: workflow.global_resources.get(name).value)
     PLANS, PIPELINES = helpers.plans, helpers.pipelines
+    plan, pipeline, job = helpers.plan, helpers.pipeline, helpers.job
     if workflow.is_main_process:
         stale = (line for each in PLANS.values() for line in each.stale())
-        for line in [*invocation.forgets(), *helpers.forget_lost(looks=looks), *slurm.warnings(), *stale]:
+        ahead = () if looks else bring_back()
+        for line in [*invocation.forgets(), *helpers.forget_lost(looks=looks), *ahead, *slurm.warnings(), *stale]:
             print(f"warning: {line}", file=sys.stderr)
         sys.stderr.writelines(f"{line}\n" for line in helpers.left_out())
     helpers.check_records()
@@ -112,7 +114,7 @@ try:
         # Dry runs need this folder too, but Snakemake removes it at the end of a run.
         atexit.register(os.makedirs, os.path.abspath(".snakemake/locks"), exist_ok=True)
 except (SteplineError, OSError) as error:
-    print(f"error: {denied(error) if isinstance(error, OSError) else error}", file=sys.stderr)
+    print(f"error: {in_words(error) if isinstance(error, OSError) else error}", file=sys.stderr)
     sys.exit(2)
 gc.freeze()
 gc.enable()
@@ -145,6 +147,3 @@ wildcard_constraints:
     context=r"all|[\d.]+s",
     seed=r"\d+",
     table="|".join(dict.fromkeys(table for made in KNOWN.values() for table in made.all_tables())),
-
-
-plan, pipeline, job = helpers.plan, helpers.pipeline, helpers.job

@@ -35,6 +35,8 @@ rule page:
         "../../envs/core.yaml"
     resources:
         **helpers.resources("page"),
+    params:
+        segments=lambda wildcards: pipeline(wildcards).report_params(),
     message:
         "results/{wildcards.dataset}/report.html"
     shell:

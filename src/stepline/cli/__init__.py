@@ -18,7 +18,7 @@ from stepline.invocation import Invocation, name_account
 from stepline.mirror import mirror_root
 from stepline.printable import printable
 from stepline.progress import recorded
-from stepline.stopping import Stopped, kill_children, stopped_by_sigterm
+from stepline.stopping import Stopped, interruptible, kill_children, stopped_by_sigterm
 
 log = logging.getLogger("stepline")
 
@@ -31,8 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.verb is None:
             parser.print_help()
             return 2
-        with stopped_by_sigterm(), recorded(parsed.log):
-            return _run(parsed)
+        try:
+            with interruptible(), stopped_by_sigterm(), recorded(parsed.log):
+                return _run(parsed)
+        except KeyboardInterrupt:
+            kill_children()
+            return 128 + signal.SIGINT
 
 
 class _Printable:
@@ -63,9 +67,6 @@ def _run(parsed: argparse.Namespace) -> int:
         kill_children()
         kept = str(stopped) or "what is finished is kept"
         return fail(f"ended by SIGTERM: {kept}; the same command continues from there", stopped.code)
-    except KeyboardInterrupt:
-        kill_children()
-        return 128 + signal.SIGINT
     except BrokenPipeError:
         let_output_go()
     except (SteplineError, ModuleNotFoundError, OSError) as error:

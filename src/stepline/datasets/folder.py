@@ -8,6 +8,7 @@ import stat
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Container
+from contextlib import suppress
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import Literal
@@ -15,7 +16,9 @@ from typing import Literal
 from stepline import paths
 from stepline.availability import LONGEST_ID, is_of_id, read_availability
 from stepline.datasets.schema import Video
+from stepline.datasets.shards import HEADER
 from stepline.errors import ConfigError
+from stepline.io import csv_text
 from stepline.printable import printable
 
 SUFFIXES = (
@@ -51,7 +54,7 @@ def videos(
     if not os.path.isdir(root):
         raise ConfigError(f"{key}: the folder {shown_path(root)} does not exist: name the folder with your videos")
     try:
-        files, others = _files(root, suffixes)
+        files, others = _files(root, suffixes, os.path.realpath(paths.videos(dataset)))
     except OSError as error:
         raise ConfigError(f"{key}: {shown_path(root)}: {error.strerror}: let this account read it") from None
     names = sorted(files, key=lambda name: name.split("/"))
@@ -65,15 +68,16 @@ def videos(
     return tuple(Video(id=found[name], file=os.path.join(root, name)) for name in names), left_out
 
 
-def _files(root: Path, suffixes: Collection[str]) -> tuple[list[str], Counter[str]]:
+def _files(root: Path, suffixes: Collection[str], links: str) -> tuple[list[str], Counter[str]]:
     """Return the paths, relative to ``root``, of files with one of the suffixes and of unreadable folders.
 
     The second value is the number of other files by suffix, and of hidden files with one of the suffixes. Links to
-    folders come last, in the order of their paths, so that a new link does not change the path of any file.
+    folders come last, in the order of their paths, so that a new link does not change the path of any file. links: the
+    folder to which Stepline links the files, which is left out.
     """
     files: list[str] = []
     others: Counter[str] = Counter()
-    seen: set[str] = set()
+    seen = {links}
     waiting = [(False, "")]
     while waiting:
         _, folder = heappop(waiting)
@@ -83,7 +87,7 @@ def _files(root: Path, suffixes: Collection[str]) -> tuple[list[str], Counter[st
             continue
         seen.add(real)
         try:
-            names = os.listdir(place)
+            names = _names(place)
         except OSError:
             if not folder:
                 raise
@@ -100,6 +104,18 @@ def _files(root: Path, suffixes: Collection[str]) -> tuple[list[str], Counter[st
             else:
                 others[suffix[1:] if re.fullmatch("[.][a-z0-9]{1,8}", suffix) else "others"] += 1
     return files, +others
+
+
+def _names(folder: str) -> set[str]:
+    """Return the names of the entries of a folder, without Stepline's outputs in a work folder."""
+    names = {*os.listdir(folder)}
+    if ".stepline" in names:
+        names -= paths.OUTPUTS
+    listing = os.path.join(folder, "shards.csv")
+    if "shards.csv" in names and os.path.isfile(listing):
+        with suppress(OSError), open(listing, "rb") as file:
+            names -= paths.OF_DATASET if file.readline() == csv_text(HEADER, []).encode() else set()
+    return names
 
 
 def _left_out(root: Path, others: Counter[str], kind: str) -> str:

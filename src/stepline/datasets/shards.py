@@ -12,6 +12,7 @@ from stepline.io import csv_text, write_text
 
 MOST = 2000
 """The approximate maximum number of shards: planning 100 shards with six jobs each takes about 1 s of CPU time."""
+HEADER = ["video", "shard"]
 
 
 def assign(videos: Sequence[Video], *, hours: float, known: dict[str, str]) -> dict[str, str]:
@@ -43,7 +44,7 @@ def read(path: Path | str) -> dict[str, str]:
     with open(path, newline="", encoding="utf-8", errors="replace") as file:
         try:
             lines = csv.reader(file)
-            header = next(lines, ["video", "shard"])
+            header = next(lines, HEADER)
             column, other = header.index("video"), header.index("shard")
             shards = {line[column]: sys.intern(line[other]) for line in lines if line}
         except (csv.Error, ValueError, IndexError):
@@ -55,4 +56,4 @@ def read(path: Path | str) -> dict[str, str]:
 
 def write(path: Path | str, shards: dict[str, str]) -> None:
     """Write ``video,shard`` lines."""
-    write_text(path, csv_text(["video", "shard"], shards.items()))
+    write_text(path, csv_text(HEADER, shards.items()))

@@ -220,6 +220,7 @@ def main() -> None:
     fork = _Fork()
     os.environ["HF_HUB_OFFLINE"] = "1"  # jobs set it too, before they import libraries that read it
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # of forks, until their work begins
     with closing(socket.socket(fileno=int(sys.argv[1]))) as control:
         server = _Server(control, Path(sys.argv[2]))
         server.import_all(IMPORTED)

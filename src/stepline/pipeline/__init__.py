@@ -14,6 +14,7 @@ from stepline.config import Config
 from stepline.datasets.configured import dataset
 from stepline.datasets.dataset import Dataset
 from stepline.errors import ConfigError, MissingError
+from stepline.io import sha256_file
 from stepline.needs import Need, unique
 from stepline.pipeline.demand import STAGES, Clips, Demand, Own, configured_stages
 from stepline.pipeline.features import Features
@@ -74,7 +75,7 @@ class Pipeline:
     @cached_property
     def videos(self) -> Videos:
         """The videos and their shards."""
-        return Videos(self.config, self.dataset, self.demand, self.made_from_videos)
+        return Videos(self.config, self.dataset, self.demand, self.drop_inputs)
 
     @cached_property
     def speech(self) -> Speech:
@@ -157,8 +158,11 @@ class Pipeline:
 
     def report_inputs(self) -> list[Path]:
         """Return the inputs of the page, in addition to the table."""
-        segments = [Path(self.dataset.segments)] if self.dataset.segments else []
-        return [*self._manifests("pictures", paths.thumbnails(self.name), self.videos.all_shards), *segments]
+        return self._manifests("pictures", paths.thumbnails(self.name), self.videos.all_shards)
+
+    def report_params(self) -> str:
+        """Return the cache key of the page, in addition to its inputs: the sha256 of the user's segments, or ""."""
+        return sha256_file(self.dataset.segments) if self.dataset.segments else ""
 
 
 def _is_whole(availability: Path) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stepline import paths
+from stepline.aside import sweep
 from stepline.availability import read_manifest
 from stepline.media.wav import doubtful
 from stepline.pipeline import Pipeline
@@ -31,9 +32,10 @@ class Listed(NamedTuple):
 def forget_lost(pipeline: Pipeline, *, looks: bool) -> Iterator[str]:
     """Remove each record that ``lost`` yields, so that its job runs again; yield a line on each.
 
-    The job keeps the existing files. looks: whether no job runs; then a record that this account may not remove stays.
+    The job keeps the existing files. The leftovers of killed processes next to them are removed. looks: whether no job
+    runs; then a record that this account may not remove stays.
     """
-    for record, reason in lost(pipeline):
+    for record, reason in lost(pipeline, _swept_names):
         try:
             os.unlink(record)
         except OSError:
@@ -44,12 +46,22 @@ def forget_lost(pipeline: Pipeline, *, looks: bool) -> Iterator[str]:
             yield f"{reason}: the job of {record} runs again"
 
 
-def lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+def _swept_names(folder: str) -> frozenset[str]:
+    sweep(Path(folder))
+    return _names(folder)
+
+
+def _names(folder: str) -> frozenset[str]:
+    return frozenset(os.listdir(folder)) if os.path.isdir(folder) else frozenset()
+
+
+def lost(pipeline: Pipeline, names: Callable[[str], frozenset[str]] = _names) -> Iterator[tuple[str, str]]:
     """Yield each record that lists a file which no longer exists or must be written again, with the reason.
 
     Stores on object storage are not checked here but by `stepline verify`. Raises StoreError if a record is damaged.
+    names: returns the names of the files in a folder.
     """
-    names = cache(_names)
+    names = cache(names)
     for shard in pipeline.videos.all_shards:
         records = {record: listed for record, listed in _records(pipeline, shard) if os.path.exists(record)}
         watched = [*records, *(folder for listed in records.values() for folder in listed.folders)]
@@ -125,7 +137,3 @@ def _lost(records: dict[str, Listed], names: Callable[[str], frozenset[str]]) ->
         if first := next(reasons, ""):
             lost[record] = first
     return lost
-
-
-def _names(folder: str) -> frozenset[str]:
-    return frozenset(os.listdir(folder)) if os.path.isdir(folder) else frozenset()

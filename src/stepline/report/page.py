@@ -1,6 +1,8 @@
 """The report of a data set: a table of its videos with links to their timelines."""
 
-from contextlib import suppress
+import json
+import re
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
     made = summarise(pipeline)
     shown = {row["video"] for row in made.used[:TIMELINES]}
     found = read_thumbnails(pipeline.name, pipeline.videos.all_shards if _has(pipeline, "pictures") else [])
-    _remove_stale(pipeline.name, {row["video"] for row in made.rows})
+    _remove_stale(pipeline.name, shown, {row["video"] for row in made.used})
     late: list[str] = []
     if given := pipeline.dataset.segments:
         known = known_ends_s(pipeline.name)
@@ -78,9 +80,12 @@ def _searched(pipeline: Pipeline) -> bool:
     return seen or (_has(pipeline, "speech") and bool(Transcripts(pipeline).videos))
 
 
-def _remove_stale(dataset: str, videos: set[str]) -> None:
-    """Remove the timelines of videos that are no longer listed."""
-    for file in page_of(dataset, "a").parent.glob("*.html"):
-        if file.stem not in videos:
-            with suppress(FileNotFoundError):
-                file.unlink()
+def _remove_stale(dataset: str, shown: Set[str], used: Set[str]) -> None:
+    """Remove timelines that are not written again, and subtitles and search pages of videos that are no longer read."""
+    for file in page_of(dataset, "a").parent.glob("[!.]*"):
+        if file.stem not in (shown if file.suffix == ".html" else used):
+            file.unlink(missing_ok=True)
+    for file in Path("results", dataset, "search").glob("[!.]*.html"):
+        found = re.search('id="data">(.*)</script>', file.read_text(encoding="utf-8"))
+        if found and not used >= json.loads(found[1])["videos"].keys():
+            file.unlink(missing_ok=True)

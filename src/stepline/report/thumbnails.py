@@ -27,13 +27,16 @@ def write_thumbnails(availability: Path, shots: Path, folder: Path, manifest: Pa
 
     Files are ``folder/<video>/<8 hex of the sha256>-<time in ms>.jpg``; the sha256 identifies the upright video. The
     time of a shot is the quarter second nearest to its middle (the earlier of two), or the exact middle if that quarter
-    second is in another shot. Existing thumbnails are kept, so they remain after their video is deleted.
+    second is in another shot. Existing thumbnails are kept, so they remain after their video is deleted. Those of
+    videos that are not present are removed.
     """
     videos: dict[str, dict[str, Any]] = {}
     records = read_availability(availability)
     for video, record in progress(records.items(), what="pictures", unit=VIDEO, size=lambda item: item[1].seen_s):
         if record.status != "present":
             videos[video] = {"status": record.status, "reason": record.reason}
+            for old in (folder / video).glob("*.jpg"):
+                old.unlink()
             continue
         videos[video] = _write(record, read_shots(shots / f"{video}.parquet"), folder / video)
     write_manifest(manifest, videos)
