@@ -52,7 +52,7 @@ def denied(error: OSError) -> str:
     """Return the message for a file that this account may not read or write; raise any other OSError."""
     if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
         raise error
-    file = os.path.abspath(os.fsdecode(error.filename or os.curdir))
+    file = printable(os.path.abspath(os.fsdecode(error.filename or os.curdir)))
     return (
         f"{file}: {error.strerror}: this account cannot read or write it: run in a folder where it can write; "
         "`stepline plan` only reads"
