@@ -293,7 +293,7 @@ def test_foreign_text_reaches_neither_terminal_nor_log_as_it_is(
     out, err = capsys.readouterr()
     escaped = r"\x1b[2J\nmade:\u2028\u202e"
     assert out == "left out: \\x1b[2J\nmade:\\u2028\\u202e\na  " + escaped + "\n"
-    assert err == "error: \\x1b[2J made: \\u202e: unknown key\n"
+    assert err == "error: \\x1b[2J made:\\u2028\\u202e: unknown key\n"
     warned, failed = Path("logs/a.log").read_text().splitlines()
     assert warned.endswith(f" WARNING no {escaped}")
-    assert failed.endswith(" ERROR error: \\x1b[2J made: \\u202e: unknown key")
+    assert failed.endswith(" ERROR error: \\x1b[2J made:\\u2028\\u202e: unknown key")

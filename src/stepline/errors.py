@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 
 from stepline.printable import printable
 
@@ -13,7 +14,7 @@ class SteplineError(Exception):
     """The exit code of the command line."""
 
     def __str__(self) -> str:
-        return printable(" ".join(Exception.__str__(self).split()))
+        return printable(re.sub(r"\s*\n\s*", " ", Exception.__str__(self)))
 
 
 class ConfigError(SteplineError):
