@@ -1,6 +1,7 @@
 import argparse
 import errno
 import json
+import logging
 import os
 import re
 import shutil
@@ -16,7 +17,9 @@ from stepline import __version__, cli, paths
 from stepline.availability import read_manifest
 from stepline.backbones.histogram import HistogramSpec
 from stepline.cli import fetch
+from stepline.cli.lines import columns
 from stepline.cli.parser import make_parser
+from stepline.errors import ConfigError
 from tests import forked
 from tests.conftest import ROOT
 
@@ -272,3 +275,25 @@ def test_the_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in done.stderr.split()}
     assert not loaded & {"numpy", "pyarrow", "torch", "av", "zarr", "matplotlib", "jinja2", "jsonschema", "snakemake"}
+
+
+def test_foreign_text_reaches_neither_terminal_nor_log_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    foreign = "\x1b[2J\nmade:\u2028\u202e"
+
+    def run(_: object) -> None:
+        logging.getLogger("stepline.fetch").warning("no %s", foreign)
+        print(f"left out: {foreign}")
+        print(columns([("a", foreign)]))
+        raise ConfigError(f"{foreign}: unknown key")
+
+    monkeypatch.setattr("stepline.cli.fetch._fetch", run)
+    assert cli.main(["--log", "logs/a.log", "fetch"]) == 2
+    out, err = capsys.readouterr()
+    escaped = r"\x1b[2J\nmade:\u2028\u202e"
+    assert out == "left out: \\x1b[2J\nmade:\\u2028\\u202e\na  " + escaped + "\n"
+    assert err == "error: \\x1b[2J made:\\u2028\\u202e: unknown key\n"
+    warned, failed = Path("logs/a.log").read_text().splitlines()
+    assert warned.endswith(f" WARNING no {escaped}")
+    assert failed.endswith(" ERROR error: \\x1b[2J made:\\u2028\\u202e: unknown key")

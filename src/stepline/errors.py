@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -15,7 +16,7 @@ class SteplineError(Exception):
     """The exit code of the command line."""
 
     def __str__(self) -> str:
-        return printable(" ".join(Exception.__str__(self).split()))
+        return printable(re.sub(r"\s*\n\s*", " ", Exception.__str__(self)))
 
 
 class ConfigError(SteplineError):
@@ -55,16 +56,17 @@ FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk's quota is use
 
 def in_words(error: OSError) -> str:
     """Return the message for a file that cannot be used, with the mount point if its disk is full."""
-    file = os.fsdecode(error.filename or "")
+    named = os.fsdecode(error.filename or "")
+    file = printable(os.path.abspath(named))
     if error.errno in FULL:
-        disk = Path(file).absolute()
+        disk = Path(named).absolute()
         while not disk.is_mount():
             disk = disk.parent
-        place = f"{file} on {disk}" if file else f"standard output, {os.getcwd()} or {tempfile.gettempdir()}"
+        place = f"{file} on {disk}" if named else f"standard output, {os.getcwd()} or {tempfile.gettempdir()}"
         return f"{FULL[error.errno]} ({place}): free some space and run the same command again"
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
         return (
-            f"{os.path.abspath(file)}: {error.strerror}: this account cannot read or write it: run in a folder where "
+            f"{file}: {error.strerror}: this account cannot read or write it: run in a folder where "
             "it can write; `stepline plan` only reads"
         )
-    return f"{file or os.getcwd()}: {error.strerror or error}"
+    return f"{file}: {error.strerror or error}"

@@ -179,8 +179,8 @@ def test_words_are_put_in_order(tmp_path: Path, scripted: Script) -> None:
 @pytest.mark.parametrize(
     ("start_s", "end_s", "reason"),
     [
-        (2.0, 1.0, "the answer has text from 2 to 1 s, where no audio is"),
-        (0.0, 34.0, "the answer has text from 0 to 34 s, where no audio is"),
+        (2.0, 1.0, "the answer has text that ends before it starts"),
+        (0.0, 34.0, "the answer has text at 34 s, after the end of the audio"),
         (-1.0, 1.0, "127.0.0.1: the answer is invalid at $.results.utterances[0].start (minimum: 0)"),
         (0.0, float("nan"), "127.0.0.1: the answer is not JSON: NaN is not a number"),
     ],

@@ -275,6 +275,7 @@ def test_a_name_that_is_no_text_is_a_video_too() -> None:
     (video,) = videos("mine", "clips")
     assert (video.id, why_absent(video.file)) == ("Gr_n", None)
     assert shown_path(video.file) == f"{Path('clips').absolute()}/Gr%FCn.mp4"
+    assert shown_path("a\x1b[2J\nmade:\udcff") == r"a\x1b[2J\nmade:%FF"
 
 
 def test_a_size_stands_for_a_length_that_is_not_known() -> None:

@@ -95,6 +95,14 @@ def test_the_end_counts_all_videos_that_failed_or_are_partial_and_names_five(run
     ]
 
 
+def test_a_reason_stays_within_its_line(run: Run) -> None:
+    path = "datasets/mine/availability/001.json"
+    write_availability(path, [Record(video="a001", status="failed", reason="odd\x1b[2J\nmade:\u2028\u202e")])
+    run.start(job(1, output=[path]))
+    run.end()
+    assert said(run)[-1] == r"  a001: failed: odd\x1b[2J\nmade:\u2028\u202e"
+
+
 def test_seconds_without_a_transcript_are_named_at_the_end(run: Run) -> None:
     reason = "no transcript of 12.0 to 100.0 s: the service's answer ends before"
     record = {"status": "present", "reason": reason, "n_sentences": 1, "unheard": [[12.0, 100.0]]}
@@ -245,7 +253,7 @@ def test_messages_that_say_something_are_kept(capsys: pytest.CaptureFixture[str]
         (logging.INFO, "Building DAG of jobs..."),
         (logging.INFO, "Nothing to be done (all requested files are present and up to date)."),
         (logging.DEBUG, "of no use"),
-        (logging.WARNING, "a warning"),
+        (logging.WARNING, "a warning\nof two lines\x1b[2J"),
     ):
         taking.emit(logging.LogRecord("snakemake", level, "", 0, text, None, None))
     taking.emit(event(LogEvent.ERROR, "MissingInputException in rule all", exception="MissingInputException"))
@@ -253,6 +261,7 @@ def test_messages_that_say_something_are_kept(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err.splitlines() == [
         "Nothing to be done (all requested files are present and up to date).",
         "a warning",
+        r"of two lines\x1b[2J",
         "MissingInputException in rule all",
     ]
 

@@ -135,3 +135,6 @@ def test_what_no_table_has_is_one_line(made: Tiny) -> None:
         explain(TABLE, "drawn", "all", "v9")
     with pytest.raises(MissingError, match="^results/tiny/table9.csv does not exist: run `snakemake"):
         explain(Path("results/tiny/table9.csv"), "x", "all", "first")
+    Path("results/tiny/videos.csv").write_text("video,status\na,present\n")
+    with pytest.raises(ConfigError, match="^results/tiny/videos.csv has no entries: name a table of a study"):
+        explain(Path("results/tiny/videos.csv"), "x", "all", "first")

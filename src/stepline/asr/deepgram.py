@@ -65,7 +65,7 @@ ANSWER = {
                         "type": "object",
                         "properties": {
                             "detected_language": {"type": ["string", "null"]},
-                            "language_confidence": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+                            "language_confidence": {"type": ["number", "null"], "minimum": 0},
                         },
                     },
                 },
@@ -157,6 +157,8 @@ class Deepgram:
         """
         found = checked(answer, ANSWER)
         said = [_sentence(utterance) for utterance in found["results"]["utterances"]]
+        if any(span.end_s < span.start_s for span in Heard(said).spans()):
+            raise DownloadError("the answer has text that ends before it starts")
         stated_s = found.get("metadata", {}).get("duration")
         covered_s = math.inf if stated_s is None else max([stated_s, *(sentence.end_s for sentence in said)])
         return Heard(said, _spoken(found["results"]), covered_s)
@@ -168,7 +170,8 @@ def _spoken(results: dict[str, Any]) -> Spoken | None:
     language = channel.get("detected_language")
     if language is None or not TAG.fullmatch(language):
         return None
-    return Spoken(language, channel.get("language_confidence"))
+    probability = channel.get("language_confidence")
+    return Spoken(language, None if probability is None else min(1.0, float(probability)))
 
 
 def _sentence(utterance: dict[str, Any]) -> Sentence:

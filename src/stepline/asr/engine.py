@@ -1,14 +1,14 @@
 """The interface of an engine: it returns an answer for each chunk of audio, which contains sentences."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stepline.asr.languages import Spoken
-from stepline.asr.transcript import Sentence
+from stepline.asr.transcript import Sentence, Word
 from stepline.media.audio import RATE
 
 LEAST_ABSENT_S = 1.0
@@ -30,6 +30,12 @@ class Heard(NamedTuple):
     sentences: list[Sentence]
     spoken: Spoken | None = None
     covered_s: float = math.inf
+
+    def spans(self) -> Iterator[Sentence | Word]:
+        """Yield all sentences and words."""
+        for sentence in self.sentences:
+            yield sentence
+            yield from sentence.words
 
 
 class Engine(Protocol):

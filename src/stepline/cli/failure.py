@@ -39,7 +39,7 @@ def let_output_go() -> None:
 
 def fail(message: str, code: int = 2) -> int:
     """Print a message as one line to standard error and the log, and return the exit code."""
-    line = printable(" ".join(f"error: {message}".split()))
+    line = printable(f"error: {message}")
     print(line, file=sys.stderr)
     log.error("%s", line)
     return code

@@ -52,7 +52,10 @@ def _rows(table: Path) -> list[dict[str, str]]:
     if not table.is_file():
         raise MissingError(f"{table} does not exist: run `snakemake --cores 8 {table}`")
     with open(table, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        rows = csv.DictReader(file)
+        if not {"entry", "release"} <= {*(rows.fieldnames or ())}:
+            raise ConfigError(f"{table} has no entries: name a table of a study, such as results/pss/table1.csv")
+        return list(rows)
 
 
 def _context(row: Cells) -> str:
