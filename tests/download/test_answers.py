@@ -9,6 +9,7 @@ import pytest
 from stepline.download import answers
 from stepline.download.answers import service_client, without_key
 from stepline.errors import DownloadError
+from tests.file_server import serving
 from tests.server import Reply, Request, Server
 
 Serve = Callable[[Callable[[Request], Reply]], Server]
@@ -35,6 +36,13 @@ def test_an_answer_has_a_limit_of_length(chunked: Callable[[float], str], monkey
 def test_an_answer_has_a_limit_of_time(chunked: Callable[[float], str]) -> None:
     with service_client({}, timeout_s=0.3) as client, pytest.raises(httpx.ReadTimeout, match="no answer in 0.3 s"):
         client.post(chunked(0.02))
+
+
+def test_headers_without_end_have_a_limit_of_time() -> None:
+    with serving() as server, service_client({}, timeout_s=0.3) as client:
+        server.next["/"] = [("raw", "|HTTP/1.1 103 Early Hints\r\n\r\n")]
+        with pytest.raises(httpx.ReadTimeout, match="no answer in 0.3 s"):
+            client.post(f"{server.url}/")
 
 
 def test_a_compressed_answer_is_not_unpacked(serve: Serve) -> None:
