@@ -35,7 +35,7 @@ def test_the_wheel_holds_the_licence_and_the_command(wheel):
     info = f"stepline-{stepline.__version__}.dist-info"
     with zipfile.ZipFile(wheel) as archive:
         assert archive.read(f"{info}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
-        assert "stepline = stepline.cli:main" in archive.read(f"{info}/entry_points.txt").decode()
+        assert "stepline = stepline.__main__:main" in archive.read(f"{info}/entry_points.txt").decode()
 
 
 def test_the_version_stands_in_one_place_and_is_repeated_truly():

@@ -1,10 +1,12 @@
 """What decides transcripts, and what their recogniser is missing."""
 
+from dataclasses import replace
+
 import pytest
 
 from stepline import paths
 from stepline.asr import engines
-from stepline.availability import write_manifest
+from stepline.availability import Record, write_availability, write_manifest
 from stepline.errors import MissingError
 from stepline.io import write_json
 from stepline.needs import Need
@@ -58,5 +60,12 @@ def test_what_the_recogniser_is_missing_is_asked_where_transcripts_are_not_there
     assert made(asr=deepgram).speech.missing == ()
     write_manifest(manifest, {"a": said["a"]}, **made(asr=deepgram).speech.record)
     assert made(asr=deepgram).speech.missing == (Need("key", "DEEPGRAM_API_KEY"),)
+    write_manifest(manifest, said, **made(asr=deepgram).speech.record)
+    for heard, missing in (("0" * 64, ()), ("1" * 64, (Need("key", "DEEPGRAM_API_KEY"),))):
+        there = Record(video="a", status="present", path="datasets/mine/videos/a.mp4", sha256="0" * 64)
+        stamp = made().videos.stamps("000")["a"]
+        write_availability("datasets/mine/videos/a.json", [replace(there, stamp=stamp)])
+        write_json(paths.transcripts("mine", "deepgram") / "a.json", {"source": {"sha256": heard}})
+        assert made(asr=deepgram).speech.missing == missing
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
     assert made().speech.missing == (Need("package", "pocketsphinx"),)

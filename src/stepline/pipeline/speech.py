@@ -98,8 +98,17 @@ class Speech:
 
     @cached_property
     def transcribed(self) -> bool:
-        """Whether the recogniser's transcripts of all videos exist."""
-        return all(map(self.is_transcribed, self.videos.all_shards))
+        """Whether the recogniser's transcripts of all videos exist, and none is of an earlier file."""
+        return all(self.is_transcribed(shard) and not self._outdated(shard) for shard in self.videos.all_shards)
+
+    def _outdated(self, shard: str) -> bool:
+        stamps = self.videos.stamps(shard)
+        for video, came in self.videos.came(shard).items():
+            made = self.folder / f"{video}.json"
+            source = read_json(made).get("source", {}) if made.is_file() else {}
+            if stamps[video] != came.stamp or not source.get("sha256", came.sha256).startswith(came.sha256):
+                return True
+        return False
 
     def is_transcribed(self, shard: str) -> bool:
         """Return whether the recogniser's transcripts of all videos of a shard exist and none has failed."""

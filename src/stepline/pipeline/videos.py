@@ -119,7 +119,7 @@ class Videos:
         return cache(self._params)
 
     def _params(self, shard: str) -> str:
-        members, came = self.members(shard), self._came(shard)
+        members, came = self.members(shard), self.came(shard)
         stamps = self._stamps(shard, came)
         found = [[video.id, video.url, video.sha256, stamps[video.id]] for video in members]
         by = {"found": found, "again": self._again(shard, came), "strict": self.config["strict"], "headers": 1}
@@ -133,7 +133,7 @@ class Videos:
         file. If only the modification time differs from the record and the bytes are the same, it is the recorded
         stamp, so that nothing is recomputed.
         """
-        return self._stamps(shard, self._came(shard))
+        return self._stamps(shard, self.came(shard))
 
     def _stamps(self, shard: str, came: Mapping[str, Came]) -> dict[str, str]:
         stamps = {video.id: self._stamp(video) for video in self.members(shard)}
@@ -185,7 +185,7 @@ class Videos:
 
         The number stays the same after that fetch, so the next run has nothing to do.
         """
-        return self._again(shard, self._came(shard))
+        return self._again(shard, self.came(shard))
 
     def _again(self, shard: str, came: Mapping[str, Came]) -> int:
         path = paths.fetches(self.dataset.name, shard)
@@ -209,7 +209,7 @@ class Videos:
 
         return remembered(f"{self.dataset.name}/headers-{HEADERS}/{shard}", older, read)
 
-    def _came(self, shard: str) -> dict[str, Came]:
+    def came(self, shard: str) -> dict[str, Came]:
         """Return the fetched videos of a shard, from the videos' records."""
         folder = os.fspath(paths.videos(self.dataset.name))
         members = self.members(shard) if os.path.isdir(folder) else []
