@@ -320,6 +320,16 @@ class TestRowsOfADamagedVideo:
         for found in (alone, with_another):
             assert (found.k.tolist(), found.spans, found.gaps) == ([0, 1, 2], [], [])
 
+    def test_a_request_is_refused_only_for_damage_that_its_own_frames_meet(self, damaged: Path) -> None:
+        early = Request(spec=request(placement="middles", num_frames=2).spec, batch_size=4, listed=((0.0, 4.0),))
+        alone = [*batches(damaged, [early], (), "skip")]
+        found = [*batches(damaged, [request(), early, request(fps=5)], (), "skip")]
+        assert [each.of for each in found if isinstance(each, Refused)] == [0, 2]
+        last = max(n for n, each in enumerate(found) if isinstance(each, Begun) and each.of == 1)
+        rows = [each.clips.tobytes() for each in found[last:] if isinstance(each, Batch) and each.of == 1]
+        assert rows == [each.clips.tobytes() for each in alone if isinstance(each, Batch)]
+        assert rows
+
     def test_a_clip_that_runs_into_the_gap_is_lost(self, damaged: Path) -> None:
         found = begun(batches(damaged, [request(num_frames=3, fps=1, hop=1, tail="drop")], ()))[0]
         assert found.k.tolist() == [0, 1, 2, 6, 7]
@@ -336,8 +346,9 @@ class TestRowsOfADamagedVideo:
         assert (found.k.tolist(), found.spans) == ([0, 2], [])
 
     def test_a_damaged_video_can_be_refused(self, damaged: Path, tmp_path: Path) -> None:
-        with pytest.raises(MediaError, match=r"^4\.800 to 5\.280 s: "):
-            list(batches(damaged, [request()], (), "skip"))
+        *_, refused = batches(damaged, [request()], (), "skip")
+        assert isinstance(refused, Refused)
+        assert refused.reason.startswith("4.800 to 5.280 s: ")
         with pytest.raises(MediaError, match=r"^4\.800 to 5\.280 s: "):
             one_pass(damaged, tmp_path, decoder=DECODER, duration_s=10, damaged="skip")
 

@@ -2,7 +2,8 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -94,8 +95,9 @@ Message = Begun | Batch | Refused
 def batches(video: Path, requests: Sequence[Request], spans: Spans, damaged: str = "partial") -> Iterator[Message]:
     """Yield the clips of all requests, decoding the video once.
 
-    The timeline comes from the packets. If the frames do not match the packets, it comes from the salvaged file, and
-    all rows are sent again. damaged: ``partial``, or ``skip`` to refuse a video with gaps. Raises MediaError if the
+    The timeline comes from the packets. If the frames do not match the packets, all rows are sent again: for each
+    request whose own frames match them, otherwise with the timeline of the salvaged file. So the rows of a request do
+    not depend on the others. damaged: ``partial``, or ``skip`` to refuse a video with gaps. Raises MediaError if the
     video cannot be read.
     """
     try:
@@ -103,12 +105,24 @@ def batches(video: Path, requests: Sequence[Request], spans: Spans, damaged: str
     except DamagedError:
         timeline = _salvaged(video, damaged)
     try:
-        yield from _Pass(video, requests, spans, timeline).messages()
+        yield from _Pass(video, dict(enumerate(requests)), spans, timeline).messages()
     except DamagedError:
         if timeline.packets is not None:
             raise
-        anew = [replace(each, done=0) for each in requests]
-        yield from _Pass(video, anew, spans, _salvaged(video, damaged)).messages()
+    else:
+        return
+    hurt = {of: replace(request, done=0) for of, request in enumerate(requests)}
+    for of in range(len(requests)) if len(requests) > 1 else ():
+        with suppress(DamagedError):
+            yield from _Pass(video, {of: hurt[of]}, spans, timeline).messages()
+            del hurt[of]
+    if hurt:
+        try:
+            timeline = _salvaged(video, damaged)
+        except MediaError as error:
+            yield from (Refused(of, str(error)) for of in hurt)
+        else:
+            yield from _Pass(video, hurt, spans, timeline).messages()
 
 
 def split(rows: int, most: int) -> list[int]:
@@ -140,7 +154,7 @@ class FrameTap:
     def begin(self, path: Path) -> Iterator[Message]:
         """Yield a Begun or Refused per request; raise DamagedError if the packets have no presentation times."""
         timeline = scan(path)
-        self._pass = _Pass(path, self._requests, (), timeline)
+        self._pass = _Pass(path, dict(enumerate(self._requests)), (), timeline)
         yield from self._pass.begin()
         wanted = self._pass.wanted
         self._coming = deque(zip(wanted.tolist(), timeline.pts[wanted].tolist(), strict=True))
@@ -161,9 +175,9 @@ class FrameTap:
 
 
 class _Pass:
-    """One pass over a video."""
+    """One pass over a video, for requests by their index."""
 
-    def __init__(self, video: Path, requests: Sequence[Request], spans: Spans, timeline: Timeline) -> None:
+    def __init__(self, video: Path, requests: Mapping[int, Request], spans: Spans, timeline: Timeline) -> None:
         self.video, self.requests, self.spans, self.timeline = video, requests, spans, timeline
         self.assemblers: dict[int, _ClipAssembler] = {}
         self.decode_s = self.picture_s = 0.0
@@ -171,7 +185,7 @@ class _Pass:
     def messages(self) -> Iterator[Message]:
         """Yield the messages of ``batches`` for this timeline."""
         yield from self.begin()
-        wanted, spec = self.wanted, self.requests[0].spec
+        wanted, spec = self.wanted, next(iter(self.requests.values())).spec
         if not len(wanted):
             return
         decoded = READERS[spec.reader](self.video, self.timeline, wanted, turned=spec.orientation == "upright")
@@ -180,7 +194,7 @@ class _Pass:
 
     def begin(self) -> Iterator[Message]:
         """Yield a Begun or Refused per request; then set ``wanted`` to the ascending indices of the needed frames."""
-        for of, request in enumerate(self.requests):
+        for of, request in self.requests.items():
             try:
                 made = rows(request.spec, self.timeline, spans=self.spans, listed=request.listed)
                 if not len(made.frames):
