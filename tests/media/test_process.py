@@ -266,6 +266,13 @@ def test_the_process_dies_with_its_parent(tmp_path: Path) -> None:
     assert not alive(child)
 
 
+def test_a_program_ends_that_closes_no_decoder() -> None:
+    code = (
+        "from stepline.media.process import *; d = Decoder(Limits(memory_mb=9, least_s=9, s_per_video_s=1)); d.start()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 def alive(pid: int) -> bool:
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, Self
 
@@ -108,6 +109,9 @@ class Decoder:
             target=_serve, args=(theirs, os.getpid(), self.limits.memory_mb), daemon=True
         )
         process.start()
+        Finalize(
+            self, process.kill, exitpriority=0
+        )  # Python waits for processes at its end, and this one ignores SIGTERM
         self._process = process
         theirs.close()
 
