@@ -267,8 +267,9 @@ def test_the_process_dies_with_its_parent(tmp_path: Path) -> None:
 
 
 def test_a_program_ends_that_closes_no_decoder() -> None:
+    limits = "Limits(memory_mb=9, least_s=9, s_per_video_s=1)"
     code = (
-        "from stepline.media.process import *; d = Decoder(Limits(memory_mb=9, least_s=9, s_per_video_s=1)); d.start()"
+        f"from stepline.media.process import *; d = Decoder({limits}); assert list(d(range, 2, duration_s=0)) == [0, 1]"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
