@@ -109,9 +109,8 @@ class Decoder:
             target=_serve, args=(theirs, os.getpid(), self.limits.memory_mb), daemon=True
         )
         process.start()
-        Finalize(
-            self, process.kill, exitpriority=0
-        )  # Python waits for processes at its end, and this one ignores SIGTERM
+        # At its end Python sends SIGTERM, which this process ignores, and waits for it.
+        Finalize(self, process.kill, exitpriority=0)
         self._process = process
         theirs.close()
 
