@@ -35,8 +35,9 @@ from safetensors.numpy import save
 from stepline.backbones import checkpoint
 from stepline.backbones.histogram import HistogramSpec
 from stepline.errors import StoreError
-from stepline.features import store
+from stepline.features import importing, store
 from stepline.features.importing import Folder
+from stepline.media.process import Limits
 
 MOST_BYTES = 256 << 20
 """The memory that reading any of these files may take; the largest has 2 MB."""
@@ -383,6 +384,7 @@ def read(folder: Path, name: str, content: bytes) -> str:
     assert "\n" not in said, f"it has several lines: {said}"
     assert len(said) < 2000, f"it has a long line: {said[:100]}"
     assert not isinstance(cause, MemoryError), f"it asks for memory: {said}"
+    assert "needs more than" not in said, f"it asks for memory: {said}"
     return "refused"
 
 
@@ -414,6 +416,7 @@ def _peak() -> int:
 def _work(cases: list[tuple[str, str, bytes]], report: Any) -> None:
     """Read files, and report the number of each before and what became of it after."""
     warnings.simplefilter("ignore")
+    importing.HDF5 = Limits(memory_mb=MOST_BYTES >> 20, least_s=MOST_S, s_per_video_s=0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + 8 * MOST_BYTES, used + 8 * MOST_BYTES))

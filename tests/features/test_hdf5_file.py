@@ -11,8 +11,8 @@ pytest.importorskip("torch")
 
 import h5py
 
-from stepline.errors import StoreError
 from stepline.features import hdf5_file
+from stepline.media.decode import MediaError
 from tests.chaos.strangers import HDF5
 
 ROWS = np.random.default_rng(0).normal(size=(300, 40)).astype(np.float32)
@@ -24,14 +24,16 @@ OPTIONS += [{**each, "compression": how} for each in OPTIONS for how in ("gzip",
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("rows", [ROWS, SPARSE, SPARSE.astype(">f8"), ROWS[:0]], ids=["dense", "sparse", "big", "none"])
-def test_values_are_read_as_they_are(rows: np.ndarray, options: dict[str, Any], tmp_path: Path) -> None:
+def test_values_are_read_as_they_are(
+    rows: np.ndarray, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hdf5_file, "BLOCK", 30_000)
     if not rows.size and not options.get("maxshape"):
         options = {}
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("a", data=rows, **options)
-    with h5py.File(tmp_path / "a.h5") as file:
-        found = hdf5_file.read(file, "a")
-    assert np.array_equal(found, rows)
+    assert [*hdf5_file.names(tmp_path / "a.h5")] == ["a"]
+    assert np.array_equal(np.concatenate([*hdf5_file.read(tmp_path / "a.h5", "a")]), rows)
 
 
 LINES = {
@@ -44,9 +46,9 @@ LINES = {
     "a long chunk": "a chunk is absent, or too large",
     "a chunk of szip": "other filters than gzip",
     "no chunk": "values are absent, or have more than",
-    "huge": "values are absent, or have more than 1073741824 bytes",
+    "huge": "values are absent, or have more than [0-9]{8} bytes",
     "huge and contiguous": "the values of a are not in the file",
-    "texts": "the values of a are object, which is no kind of number",
+    "texts": "a is no array of numbers",
 }
 
 
@@ -54,5 +56,8 @@ LINES = {
 def test_what_is_not_in_the_file_is_refused(what: str, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         HDF5[what](file)
-    with h5py.File(tmp_path / "a.h5") as file, pytest.raises((ValueError, StoreError), match=LINES.get(what, "")):
-        hdf5_file.read(file, "a")
+    if what == "a type":
+        assert not [*hdf5_file.read(tmp_path / "a.h5", "a")]
+    else:
+        with pytest.raises(MediaError, match=LINES.get(what, "")):
+            [*hdf5_file.read(tmp_path / "a.h5", "a")]

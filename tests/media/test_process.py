@@ -266,6 +266,14 @@ def test_the_process_dies_with_its_parent(tmp_path: Path) -> None:
     assert not alive(child)
 
 
+def test_a_program_ends_that_closes_no_decoder() -> None:
+    limits = "Limits(memory_mb=9, least_s=9, s_per_video_s=1)"
+    code = (
+        f"from stepline.media.process import *; d = Decoder({limits}); assert list(d(range, 2, duration_s=0)) == [0, 1]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 def alive(pid: int) -> bool:
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1]

@@ -2,7 +2,6 @@
 
 import hashlib
 import mmap
-import os
 import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +26,8 @@ from stepline.features import hdf5_file, store
 from stepline.features.bank import AbsentError
 from stepline.features.zarr_file import Rows
 from stepline.io import sha256_file, write_json
+from stepline.media.decode import MediaError
+from stepline.media.process import Decoder, Limits
 from stepline.pickled import Stub, parse
 from stepline.spec import Spec
 
@@ -36,6 +37,8 @@ KEY = "frames_features"
 """The key of the rows in a dictionary, as in the files of P3IV (Zhao et al., 2022)."""
 NAMED = 5
 """The number of unknown names that are printed."""
+HDF5 = Limits(memory_mb=8192, least_s=3600, s_per_video_s=0)
+"""The limits of the process that reads HDF5 files, for each dataset."""
 LONGEST = 300
 """The number of characters that are printed of a text in a file."""
 ROUNDED = 0.01
@@ -86,7 +89,7 @@ class Folder(Mapping[str, Rows]):
             name = re.compile(f"(?:{prefix})(?P<stepline_id>.+?)(?:{suffix})")
         except re.error as error:
             raise ConfigError(f"prefix {prefix!r} or suffix {suffix!r} is not a regular expression: {error}") from None
-        for file, stem, read in _found(path, key):
+        for file, stem, read in _found(path, key, Decoder(HDF5)):
             match = name.fullmatch(stem)
             given = (match["stepline_id"] if match else None) if ids is None else ids.get(stem)
             if given is None:
@@ -233,21 +236,16 @@ def _checked(file: Path, video: str) -> str:
         raise StoreError(f"{file}: {error}; or remove parts of the name with --prefix, --suffix") from None
 
 
-def _found(path: Path, key: str) -> Iterator[tuple[Path, str, Callable[[], Any]]]:
-    """Yield each file, the name of a video's features in it, and a function that reads them."""
+def _found(path: Path, key: str, reader: Decoder) -> Iterator[tuple[Path, str, Callable[[], Any]]]:
+    """Yield each file, the name of a video's features in it, and a function that reads them. reader: runs libhdf5."""
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         if file.suffix == ".npy":
             yield file, file.stem, partial(_npy, file, key)
         elif file.suffix == ".pt":
             yield file, file.stem, partial(_tensor, file)
         elif file.suffix in (".h5", ".hdf5"):
-            import h5py
-
-            with _damage_is_one_line(file):
-                opened = h5py.File(file)
-                names = [os.fsdecode(name) for name in opened]
-            for name in names:
-                yield file, name, partial(_dataset, file, opened, name)
+            for name in _of_hdf5(file, reader, hdf5_file.names):
+                yield file, name, partial(_dataset, file, reader, name)
 
 
 @contextmanager
@@ -292,9 +290,21 @@ def _tensor(file: Path) -> Any:
         return (content.float() if content.dtype == torch.bfloat16 else content).detach().numpy()
 
 
-def _dataset(file: Path, opened: Any, name: str) -> Any:
-    with _damage_is_one_line(file):
-        return hdf5_file.read(opened, name)
+def _of_hdf5(file: Path, reader: Decoder, work: Callable[..., Iterator[Any]], *arguments: Any) -> list[Any]:
+    try:
+        return list(reader(work, file, *arguments, duration_s=0))
+    except (MediaError, OSError) as error:
+        line = str(error).partition(": see media.limits")[0]
+        raise StoreError(f"{file} holds no features, or is damaged ({line})") from None
+
+
+def _dataset(file: Path, reader: Decoder, name: str) -> Any:
+    if blocks := _of_hdf5(file, reader, hdf5_file.read, name):
+        return np.concatenate(blocks)
+    raise StoreError(
+        f"{file}: {name} is a group: put a dataset per video at the top of the file, or exclude it with "
+        "--prefix, --suffix"
+    )
 
 
 _KNOWN = {

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, Self
 
@@ -108,6 +109,8 @@ class Decoder:
             target=_serve, args=(theirs, os.getpid(), self.limits.memory_mb), daemon=True
         )
         process.start()
+        # At its end Python sends SIGTERM, which this process ignores, and waits for it.
+        Finalize(self, process.kill, exitpriority=0)
         self._process = process
         theirs.close()
 
