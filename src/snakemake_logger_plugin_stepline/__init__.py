@@ -6,6 +6,7 @@ lazily.
 """
 
 import logging
+import signal
 import sys
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -61,6 +62,8 @@ def _uncaught(kind: type[BaseException], error: BaseException, trace: "Traceback
 
 
 sys.excepthook = _uncaught
+if callable(signal.getsignal(signal.SIGINT)):  # that of snakemake_logger_plugin_stepline.pth, for Snakemake's imports
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class LogHandler(LogHandlerBase):

@@ -136,7 +136,9 @@ class Run:
             self.screen.show([stage.line() for stage in self._stages.values() if stage.running])
 
     def end(self) -> None:
-        """Print the end of the run."""
+        """Print the end of the run. Then an interrupt is ignored: Snakemake ends within a second or two."""
+        if signal.getsignal(signal.SIGINT) == self._interrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         with self._lock:
             self._over.set()
         self.screen.close()

@@ -57,7 +57,7 @@ FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk's quota is use
 def in_words(error: OSError) -> str:
     """Return the message for a file that cannot be used, with the mount point if its disk is full."""
     named = os.fsdecode(error.filename or "")
-    file = printable(os.path.abspath(named))
+    file = printable(named)
     if error.errno in FULL:
         disk = Path(named).absolute()
         while not disk.is_mount():
@@ -66,7 +66,7 @@ def in_words(error: OSError) -> str:
         return f"{FULL[error.errno]} ({place}): free some space and run the same command again"
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
         return (
-            f"{file}: {error.strerror}: this account cannot read or write it: run in a folder where "
-            "it can write; `stepline plan` only reads"
+            f"{printable(os.path.abspath(named))}: {error.strerror}: this account cannot read or write it: run in a "
+            "folder where it can write; `stepline plan` only reads"
         )
-    return f"{file}: {error.strerror or error}"
+    return f"{file or os.getcwd()}: {error.strerror or error}"

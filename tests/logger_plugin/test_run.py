@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -289,8 +290,15 @@ def test_the_record_of_a_job_that_was_killed_before_says_nothing(run: Run, tmp_p
     assert started.share() == 0.0
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_waits_for_a_running_event_loop() -> None:
-    before = signal.getsignal(signal.SIGINT)
     run = Run(io.StringIO(), dry=False)
 
     async def work() -> str:
@@ -298,13 +306,26 @@ def test_an_interrupt_waits_for_a_running_event_loop() -> None:
         await asyncio.sleep(0.01)
         return "whole"
 
-    try:
-        assert asyncio.run(work()) == "whole"
-        with pytest.raises(KeyboardInterrupt):
-            time.sleep(5)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    assert asyncio.run(work()) == "whole"
+    with pytest.raises(KeyboardInterrupt):
+        time.sleep(5)
     assert run.interrupted
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_after_the_end_is_ignored() -> None:
+    Run(io.StringIO(), dry=False).end()
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_an_interrupt_before_snakemake_imports_the_plugin_is_one_line(tmp_path: Path) -> None:
+    script = tmp_path / "snakemake"
+    script.write_text("import os, signal, snakemake_logger_plugin_stepline as _; os.kill(os.getpid(), signal.SIGINT)")
+    done = subprocess.run([sys.executable, script], capture_output=True, check=False, text=True)
+    assert done.stderr == "interrupted: finished work is kept; the same command continues from there\n"
+    script.write_text(script.read_text().replace(", snakemake_logger_plugin_stepline as _", ""))
+    done = subprocess.run([sys.executable, script], capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stderr) == (130, "interrupted: nothing was begun\n")
 
 
 def test_an_interrupt_and_a_full_disk_while_snakemake_starts_are_one_line() -> None:
