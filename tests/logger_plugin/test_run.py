@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -290,14 +289,6 @@ def test_the_record_of_a_job_that_was_killed_before_says_nothing(run: Run, tmp_p
     assert started.share() == 0.0
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_waits_for_a_running_event_loop() -> None:
     run = Run(io.StringIO(), dry=False)
 
@@ -312,7 +303,6 @@ def test_an_interrupt_waits_for_a_running_event_loop() -> None:
     assert run.interrupted
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_after_the_end_is_ignored() -> None:
     Run(io.StringIO(), dry=False).end()
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
