@@ -231,6 +231,14 @@ def with_index(**columns: list[object]) -> None:
         lambda: with_metadata(
             shape=[1 << 40, 7], chunk_grid={"name": "regular", "configuration": {"chunk_shape": [1 << 40, 7]}}
         ),
+        lambda: (
+            with_metadata(
+                shape=[1 << 40, 0],
+                chunk_grid={"name": "regular", "configuration": {"chunk_shape": [256, 0]}},
+                codecs=[{"name": "bytes", "configuration": {"endian": "little"}}],
+            ),
+            with_index(length=[3, (1 << 40) - 3]),
+        ),
         lambda: with_metadata(shape="six"),
         lambda: with_metadata(data_type="int32", fill_value=0),
         lambda: with_metadata(attributes={"spec": HALF.record()}),

@@ -309,8 +309,8 @@ def read(location: Location) -> Store:
         else:
             copy = _partial(location.url, metadata)
             rows = copy.rows
-        if rows.dtype != record["dtype"]:
-            raise ValueError("the dtype of the rows does not match the spec")
+        if rows.dtype != record["dtype"] or not rows.shape[1]:
+            raise ValueError("the rows have another dtype than in the spec, or no values")
         ends = [0, *(block.offset + block.length for block in listed)]
         if [*(block.offset for block in listed), len(rows)] != ends:
             raise ValueError("the blocks do not match the rows")
