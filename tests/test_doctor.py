@@ -86,6 +86,14 @@ def test_keys_are_there_or_not_and_never_shown(
         assert SECRET not in "".join(capsys.readouterr())
 
 
+def test_json_is_valid_in_a_folder_with_control_characters_in_its_name(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("a\x9b").mkdir()
+    monkeypatch.chdir("a\x9b")
+    assert any("a\x9b" in check.text for check in run(capsys).values())
+
+
 @pytest.mark.parametrize(
     ("config", "area", "text"),
     [

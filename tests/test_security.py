@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 import sqlite3
+import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -126,6 +127,19 @@ def test_a_member_that_unpacks_to_much_is_not_unpacked() -> None:
         archive.writestr(crosstask.TASKS, bytes(crosstask.MOST_BYTES + 1))
     with pytest.raises(ReleaseError, match=f"has more than {crosstask.MOST_BYTES} bytes"):
         crosstask.load(Path("bomb.zip"))
+
+
+@pytest.mark.parametrize("how", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_member_that_states_a_small_size_is_not_unpacked(how: int) -> None:
+    with zipfile.ZipFile("bomb.zip", "w", how) as archive:
+        archive.writestr(crosstask.TASKS, bytes(4 * crosstask.MOST_BYTES))
+        archive.infolist()[0].file_size = 100
+    tracemalloc.start()
+    with pytest.raises(ReleaseError, match="Bad CRC-32|another method than deflate"):
+        crosstask.load(Path("bomb.zip"))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 3 * crosstask.MOST_BYTES
 
 
 def test_a_tensor_that_unpacks_to_much_is_not_unpacked() -> None:

@@ -85,7 +85,7 @@ def checks(configfile: Path | None) -> list[Check]:
 
 def as_json(found: Sequence[Check]) -> str:
     """Return checks as a list in JSON."""
-    return json.dumps([asdict(check) for check in found], indent=1, ensure_ascii=False)
+    return json.dumps([asdict(check) for check in found], indent=1)
 
 
 # The computer and what is installed

@@ -284,6 +284,21 @@ def read_arrays(path: Path | str) -> dict[str, "NDArray[Any]"]:
         raise StoreError(f"{path} is damaged ({error}): remove it and run the same command again") from None
 
 
+def read_member(archive: zipfile.ZipFile, name: str, most_bytes: int) -> bytes:
+    """Return a member of an archive.
+
+    Raises KeyError if it is absent, and ValueError if it has more than ``most_bytes``, whatever it states, or is
+    compressed by another method than deflate: these expand without a limit.
+    """
+    if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{name} is compressed by another method than deflate")
+    with archive.open(name) as member:
+        content = member.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise ValueError(f"{name} has more than {most_bytes} bytes")
+    return content
+
+
 def sha256_file(path: Path | str) -> str:
     """Return the sha256 of the file's bytes, in hex."""
     with open(path, "rb") as file:

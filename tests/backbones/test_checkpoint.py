@@ -343,10 +343,18 @@ def test_a_deeper_network_within_another_is_refused() -> None:
         fill({f"model.{name}": value for name, value in tensors.items()})
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
 def test_tensors_without_values_are_refused(tmp_path: Path) -> None:
-    for odd in (torch.empty(2, 3, device="meta"), torch.eye(3).to_sparse()):
+    quantized = torch._empty_affine_quantized((2, 3), scale=1, zero_point=0, dtype=torch.qint8)
+    for odd in (torch.empty(2, 3, device="meta"), torch.eye(3).to_sparse(), quantized):
         with pytest.raises(StoreError, match="a.pt: fc.weight has no values, or is sparse"):
             state(save({"fc.weight": odd, "fc.bias": torch.ones(3)}, tmp_path / "a.pt"))
+
+
+def test_a_tensor_that_is_stored_negated_is_refused(tmp_path: Path) -> None:
+    torch.save(torch.ones(2, dtype=torch.complex64).conj().imag, tmp_path / "a.pt")
+    with pytest.raises(StoreError, match="a tensor is stored with {'neg': True}"):
+        read(tmp_path / "a.pt")
 
 
 def test_two_networks_in_a_file_are_not_chosen_from() -> None:

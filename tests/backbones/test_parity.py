@@ -5,8 +5,10 @@ import json
 import runpy
 import shutil
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -157,7 +159,18 @@ def test_what_is_wrong_with_a_file_is_one_line(parity: Path, tmp_path: Path, cap
     }.items():
         (tmp_path / name).write_bytes(content)
     np.save("one.npy", ONE)
+    for name, method in {"header.npz": zipfile.ZIP_DEFLATED, "packed.npz": zipfile.ZIP_BZIP2}.items():
+        with zipfile.ZipFile(name, "w", method) as archive:
+            archive.writestr("a.npy", b"\x93NUMPY\1\0\xf0\x0f" + b"(" * 4080)
+    with zipfile.ZipFile("large.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        np.lib.format.write_array(member := BytesIO(), np.zeros(1 << 20))
+        for number in range(33):
+            archive.writestr(f"{number}.npy", member.getvalue())
     cases = {
+        **{
+            ("videoclip", clip / "manifest.json", tmp_path / name): f"{name} is damaged or contains no arrays"
+            for name in ("header.npz", "packed.npz", "large.npz")
+        },
         (
             "clip",
             clip / "manifest.json",

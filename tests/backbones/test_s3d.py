@@ -221,9 +221,10 @@ def test_masked_words_have_no_part_in_the_maximum_but_in_a_text_of_no_other() ->
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (np.array(["word"]), "is not the dictionary of 66249 words"),
-        (np.zeros(s3d.WORDS), "is not the dictionary of 66249 words"),
+        (np.array(["word"]), "does not have the 66249 words"),
+        (np.zeros(s3d.WORDS), "does not have the 66249 words"),
         (np.array([{"a": 1}], dtype=object), "is not a word dictionary"),
+        (np.full(s3d.WORDS, 1 << 30, "<i4").view("<U1"), "is not a word dictionary"),
     ],
 )
 def test_another_dictionary_is_one_line(words: Any, message: str, files: dict[str, Path], tmp_path: Path) -> None:

@@ -52,6 +52,13 @@ def test_a_compressed_answer_is_not_unpacked(serve: Serve) -> None:
     assert server.requests[0].headers["Accept-Encoding"] == "identity"
 
 
+@pytest.mark.parametrize("charset", ["zlib", "rot13", "latin1"])
+def test_an_answer_is_utf_8_whatever_its_header_states(charset: str, serve: Serve) -> None:
+    server = serve(lambda _: Reply(500, "schön".encode(), {"Content-Type": f"text/plain; charset={charset}"}))
+    with service_client({}, timeout_s=9) as client:
+        assert client.post(server.url).text == "schön"
+
+
 def test_an_answer_is_read_and_no_redirect_followed(serve: Serve) -> None:
     server = serve(lambda request: Reply(302, b"moved", {"Location": "/"}))
     with service_client({}, timeout_s=9, headers={"X": "y"}) as client:

@@ -73,7 +73,7 @@ def test_without_a_terminal_it_is_one_line_at_the_end(
 def test_on_a_terminal_it_shows_minutes_and_the_time_left(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
     shown.isatty = lambda: True  # type: ignore[method-assign]
-    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(sys, "__stderr__", shown)
     with Meter([3600, 3600]) as counted:
         clock.now_s += 10
         counted.add(3600, decode_s=1, picture_s=0)

@@ -1,4 +1,5 @@
 import hashlib
+import math
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -230,6 +231,14 @@ def with_index(**columns: list[object]) -> None:
         lambda: with_metadata(
             shape=[1 << 40, 7], chunk_grid={"name": "regular", "configuration": {"chunk_shape": [1 << 40, 7]}}
         ),
+        lambda: (
+            with_metadata(
+                shape=[1 << 40, 0],
+                chunk_grid={"name": "regular", "configuration": {"chunk_shape": [256, 0]}},
+                codecs=[{"name": "bytes", "configuration": {"endian": "little"}}],
+            ),
+            with_index(length=[3, (1 << 40) - 3]),
+        ),
         lambda: with_metadata(shape="six"),
         lambda: with_metadata(data_type="int32", fill_value=0),
         lambda: with_metadata(attributes={"spec": HALF.record()}),
@@ -251,6 +260,10 @@ def with_index(**columns: list[object]) -> None:
         lambda: with_index(video=["a", "a"]),
         lambda: with_index(video=["b", "a"]),
         lambda: with_index(video=["a", "a"], end_s=[3.0, 3.0], start_s=[0.0, 2.0]),
+        lambda: with_index(video=["../a", "b"]),
+        lambda: with_index(video=["a", "b\n"]),
+        *(lambda hop_s=hop_s: with_index(hop_s=[1.0, hop_s]) for hop_s in (0.0, -1.0, math.inf, math.nan)),
+        lambda: with_index(t0_s=[0.0, math.nan]),
     ],
 )
 def test_damage_is_one_line(damage: Callable[[], object]) -> None:
@@ -258,6 +271,18 @@ def test_damage_is_one_line(damage: Callable[[], object]) -> None:
     damage()
     with pytest.raises(StoreError, match="^s is absent or damaged: remove it and run `stepline extract`$"):
         Bank.open([Path("s")], SPEC)
+
+
+@pytest.mark.parametrize(
+    ("n", "sha256", "codec"), [(200_000, "a", "SNAPPY"), (9, "a" * 1_000_000, "SNAPPY"), (2, "a", "ZSTD")]
+)
+def test_an_index_that_expands_to_much_is_not_expanded(n: int, sha256: str, codec: str) -> None:
+    store.write(Path("s"), SPEC, {"a": rows(3)}, HOP_S)
+    index = parquet.read_table(INDEX)
+    one = pyarrow.table(index.to_pydict() | {"sha256": [sha256]}, index.schema.remove_metadata())
+    parquet.write_table(one.take([0] * n), INDEX, compression=codec)
+    with pytest.raises(ValueError, match="expands to much more|compressed in another way"):
+        store.read_index(Path("s"), store.Block.__annotations__)
 
 
 def test_a_bank_spans_stores_and_holds_a_video_once(tmp_path: Path) -> None:

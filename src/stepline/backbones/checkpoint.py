@@ -37,6 +37,9 @@ _STORAGES = {
     "CharStorage": "int8",
     "ByteStorage": "uint8",
     "UntypedStorage": "uint8",
+    "QInt8Storage": "int8",
+    "QUInt8Storage": "uint8",
+    "QInt32Storage": "int32",
     "BoolStorage": "bool",
     "ComplexDoubleStorage": "complex128",
     "ComplexFloatStorage": "complex64",
@@ -62,6 +65,8 @@ def _made(stub: Stub) -> Any:
     if name not in ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3"):
         return torch.empty(0, device="meta")
     (content, dtype), offset, size, stride = arguments[:4]
+    if any(metadata := arguments[6:] if name == "_rebuild_tensor_v2" else ()):
+        raise ValueError(f"a tensor is stored with {metadata[0]}")
     if name == "_rebuild_tensor_v3":
         dtype = vars(torch)[arguments[6].name[1]]
     flat = torch.frombuffer(content, dtype=dtype) if content else torch.empty(0, dtype=dtype)

@@ -270,11 +270,11 @@ class TextEncoder:
         self._tower, self._masked = tower.eval().requires_grad_(False), spec.output.startswith("masked")
         try:
             listed = np.load(words, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise StoreError(f"{words} is not a word dictionary: {error}") from None
-        if listed.shape != (WORDS,) or listed.dtype.kind != "U":
-            raise StoreError(f"{words} is not the dictionary of {WORDS} words published with s3d_howto100m.pth")
-        self._tokens = {word: number for number, word in enumerate(listed.tolist(), 1)}
+            if listed.shape != (WORDS,) or listed.dtype.kind != "U":
+                raise ValueError(f"it does not have the {WORDS} words published with s3d_howto100m.pth")
+            self._tokens = {word: number for number, word in enumerate(listed.tolist(), 1)}
+        except Exception as error:
+            raise StoreError(f"{words} is not a word dictionary: {error}") from error
 
     def tokens(self, text: str) -> list[int]:
         """Return the ids of the first words, padded with 0. Unknown words are dropped, or become 0 if masked."""

@@ -9,6 +9,7 @@ from stepline.availability import check_video_id
 from stepline.datasets.oepp import Step
 from stepline.datasets.release import DAMAGED_ARCHIVE
 from stepline.errors import ReleaseError
+from stepline.io import read_member
 
 TASKS, VIDEOS, ANNOTATIONS = "tasks_primary.txt", ("videos.csv", "videos_val.csv"), "annotations"
 BLOCK = 6
@@ -69,10 +70,8 @@ def _load(archive: ZipFile) -> CrossTask:
 
 def _lines(archive: ZipFile, name: str) -> list[str]:
     """Return the lines of a member; raise KeyError if it is absent."""
-    if archive.getinfo(name).file_size > MOST_BYTES:
-        raise ValueError(f"{name} has more than {MOST_BYTES} bytes")
     try:
-        return archive.read(name).decode().splitlines()
+        return read_member(archive, name, MOST_BYTES).decode().splitlines()
     except UnicodeDecodeError:
         raise ValueError(f"{name} is not UTF-8") from None
 

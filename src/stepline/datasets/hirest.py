@@ -17,7 +17,7 @@ from stepline.datasets.dataset import Dataset
 from stepline.datasets.release import DAMAGED_ARCHIVE, Released, ReleaseFile
 from stepline.datasets.schema import SPLITS, Video
 from stepline.errors import ReleaseError
-from stepline.io import parse_json
+from stepline.io import parse_json, read_member
 from stepline.mirror import Wanted, cached_sha256, find
 
 GITHUB = "https://raw.githubusercontent.com/j-min/HiREST/deffc169b4e8d51c1589d5512ad05da61e81bcee/data"
@@ -159,9 +159,7 @@ def _subtitles(archive: ZipFile, name: str) -> tuple[Subtitle, ...]:
     """Return a transcript; raise ValueError or an error of ``archive`` if it is damaged."""
     import srt
 
-    if archive.getinfo(name).file_size > MOST_BYTES:
-        raise ValueError(f"{name} has more than {MOST_BYTES} bytes")
-    text = archive.read(name)
+    text = read_member(archive, name, MOST_BYTES)
     try:
         return tuple(
             Subtitle(start_s=each.start.total_seconds(), end_s=each.end.total_seconds(), text=each.content)

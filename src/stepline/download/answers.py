@@ -23,10 +23,11 @@ def service_client(schema: Mapping[str, Any], *, timeout_s: float, **options: An
 
     def bound(response: httpx.Response) -> None:
         try:
-            if (coding := response.headers.get("content-encoding", "identity")) != "identity":
+            if (coding := response.headers.get("content-encoding", "").lower()) not in ("", "identity"):
                 raise DownloadError(f"the response is compressed ({coding}), which was not requested")
             response.stream = _Bounded(response.stream)  # type: ignore[arg-type]
             response.read()
+            response.encoding = "utf-8"  # a server may name any of Python's codecs, such as zlib
             if response.is_success:
                 checked(response.content, schema)
         except DownloadError as error:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 
 from stepline.aside import folder_beside
+from stepline.availability import check_video_id
 from stepline.errors import StoreError
 from stepline.features import objects
 from stepline.features.objects import ARRAY, CLIPS, INDEX, METADATA, ObjectError
@@ -40,6 +41,8 @@ Clips = Sequence[tuple[float, float]]
 
 AT_ONCE = 16 * CHUNK
 """Rows of a video that are checked and written together."""
+LINES_AT_ONCE, MOST_EXPANDED = 1024, 100
+"""Lines of a table that are read together, and the maximum ratio of their bytes in memory to those of the file."""
 ALLOWED_ERROR = 5e-4
 """The maximum relative L2 error of a stored row. Rounding to float16 gives 2^-11, unless a row has only tiny values."""
 
@@ -306,16 +309,18 @@ def read(location: Location) -> Store:
         else:
             copy = _partial(location.url, metadata)
             rows = copy.rows
-        if rows.dtype != record["dtype"]:
-            raise ValueError("the dtype of the rows does not match the spec")
+        if rows.dtype != record["dtype"] or not rows.shape[1]:
+            raise ValueError("the rows have another dtype than in the spec, or no values")
         ends = [0, *(block.offset + block.length for block in listed)]
         if [*(block.offset for block in listed), len(rows)] != ends:
             raise ValueError("the blocks do not match the rows")
         if any((before.video, before.end_s) > (after.video, after.start_s) for before, after in pairwise(listed)):
             raise ValueError("the blocks are not in order")
+        if not all(0 < block.hop_s < math.inf and abs(block.t0_s) < math.inf for block in listed):
+            raise ValueError("the times of the rows are no numbers")
         blocks: dict[str, list[Block]] = {}
         for block in listed:
-            blocks.setdefault(block.video, []).append(block)
+            blocks.setdefault(check_video_id(block.video), []).append(block)
         clips: dict[str, dict[tuple[float, float], int]] = {}
         if record.get("placement", "grid") != "grid":
             clips = _read_clips(location, listed, (index.schema.metadata or {}).get(CLIPS_SHA256, b"").decode())
@@ -444,10 +449,19 @@ def _parsed(content: bytes, columns: Mapping[str, type]) -> "pa.Table":
 
     if not intact(content):
         raise ValueError(CHANGED)
-    table = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True).read()
-    if table.schema != _schema(columns):
+    file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+    if file.schema_arrow != _schema(columns):
         raise ValueError("it has other columns")
-    return table
+    groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+    if any(group.column(place).compression != "SNAPPY" for group in groups for place in range(len(columns))):
+        raise ValueError("it is compressed in another way")
+    batches, left = [], MOST_EXPANDED * len(content)
+    for batch in file.iter_batches(LINES_AT_ONCE):
+        batches.append(batch)
+        left -= batch.nbytes
+        if left < 0:
+            raise ValueError("it expands to much more than its size")
+    return pa.Table.from_batches(batches, file.schema_arrow)
 
 
 def _schema(columns: Mapping[str, type]) -> "pa.Schema":
