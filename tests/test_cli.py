@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from snakemake_logger_plugin_stepline.stages import reason_of
+from snakemake_logger_plugin_stepline.stages import Job
 from stepline import __version__, cli, paths
 from stepline.availability import read_manifest
 from stepline.backbones.histogram import HistogramSpec
@@ -230,7 +230,7 @@ def test_an_unexpected_error_keeps_its_traceback_and_is_in_the_log(monkeypatch: 
     monkeypatch.setattr(fetch, "_fetch", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         cli.main(["--log", "logs/fetch/a.log", "fetch", "weights/clip"])
-    assert reason_of("logs/fetch/a.log") == "ZeroDivisionError: division by zero"
+    assert Job("fetch", "", "logs/fetch/a.log", (), (), 0).error() == "ZeroDivisionError: division by zero"
 
 
 def test_an_error_of_the_system_without_a_file_is_one_line(
@@ -243,7 +243,7 @@ def test_an_error_of_the_system_without_a_file_is_one_line(
     assert cli.main(["--log", "logs/fetch/a.log", "fetch", "weights/clip"]) == 2
     line = f"`stepline fetch` in {os.getcwd()}: No locks available"
     assert capsys.readouterr().err == f"error: {line}\n"
-    assert reason_of("logs/fetch/a.log") == line
+    assert Job("fetch", "", "logs/fetch/a.log", (), (), 0).error() == line
 
 
 def test_samples_that_a_release_does_not_have_are_one_line(real_data: Path) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from stepline.asr import transcript
-from stepline.asr.engine import Engine
+from stepline.asr.engine import Engine, Heard
 from stepline.asr.transcribe import recognise
 from stepline.asr.transcript import Sentence, Word
 from stepline.availability import Record, read_availability, write_availability
@@ -80,8 +80,8 @@ class Repeating(Engine):
     def answer(self, samples: NDArray[np.int16]) -> bytes:
         return b'{"said": "pour the water"}'
 
-    def sentences(self, answer: bytes) -> list[Sentence]:
-        return [Sentence(json.loads(answer)["said"], 0, 1)]
+    def heard(self, answer: bytes) -> Heard:
+        return Heard([Sentence(json.loads(answer)["said"], 0, 1)])
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,8 @@ def _made(stub: Stub) -> Any:
     if name not in ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3"):
         return torch.empty(0, device="meta")
     (content, dtype), offset, size, stride = arguments[:4]
-    if any(metadata := arguments[6:] if name == "_rebuild_tensor_v2" else ()):
-        raise ValueError(f"a tensor is stored with {metadata[0]}")
+    if name == "_rebuild_tensor_v2" and any(arguments[6:]):
+        raise ValueError(f"a tensor is stored with {arguments[6]}")
     if name == "_rebuild_tensor_v3":
         dtype = vars(torch)[arguments[6].name[1]]
     flat = torch.frombuffer(content, dtype=dtype) if content else torch.empty(0, dtype=dtype)
