@@ -192,8 +192,8 @@ def of_cluster(capsys: pytest.CaptureFixture[str], profile: str, *, code: int) -
 def test_requests_that_no_partition_allows_are_named(partition: None, capsys: pytest.CaptureFixture[str]) -> None:
     of_main = "is requested, and partition main allows"
     assert of_cluster(capsys, "jobs: 20", code=1) == {
-        "videos": f"videos: runtime=72 {of_main} 60",
-        "extract": f"extract: mem_mb=2500 {of_main} 2000",
+        "videos": f"runtime=72 {of_main} 60",
+        "extract": f"mem_mb=2500 {of_main} 2000",
     }
 
 
@@ -202,7 +202,8 @@ def test_requests_that_no_partition_allows_are_named(partition: None, capsys: py
     [
         "resources: {mem_mb: 2000, runtime: 60}",
         "resources: [mem_mb=2000, runtime=60]",
-        "default-resources: {slurm_partition: elsewhere}",
+        "resources: {mem: 2GB, runtime: 1h}",
+        "{resources: {mem_mb: 2000, runtime: 60}, set-resources: {extract: {mem_mb: 9000, runtime: 2d}}}",
         "set-resources: {videos: {runtime: 60}, extract: {runtime: 60, mem_mb: 1900}}",
         "set-resources: ['videos:runtime=60', 'extract:runtime=60', 'extract:mem_mb=1900']",
     ],
@@ -211,6 +212,20 @@ def test_a_profile_that_requests_less_is_fine(
     partition: None, capsys: pytest.CaptureFixture[str], profile: str
 ) -> None:
     assert [*of_cluster(capsys, profile, code=0)] == ["requests"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        ("default-resources: {slurm_partition: elsewhere}", "partition elsewhere does not exist: Slurm has main"),
+        ("set-resources: {extract: {mem: 9GB}}", "mem_mb=9000 is requested, and partition main allows 2000"),
+        ("{resources: {mem_mb: }, set-resources: 7}", "mem_mb=2500 is requested, and partition main allows 2000"),
+    ],
+)
+def test_a_profile_that_requests_more_is_not(
+    partition: None, capsys: pytest.CaptureFixture[str], profile: str, said: str
+) -> None:
+    assert of_cluster(capsys, profile, code=1)["extract"] == said
 
 
 def test_a_profile_that_does_not_exist_is_one_line(partition: None, capsys: pytest.CaptureFixture[str]) -> None:

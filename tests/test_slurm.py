@@ -78,16 +78,17 @@ def test_partitions_have_the_limits_of_slurm_and_the_largest_of_their_nodes(clus
     ("requests", "said"),
     [
         ({"mem_mb": 128000, "runtime": 99999, "gpu": 4}, []),
-        ({"mem_mb": 128001}, [f"extract: mem_mb=128001 {REFUSED} main allows 128000"]),
+        ({"mem_mb": 128001}, [f"mem_mb=128001 {REFUSED} main allows 128000"]),
         ({"slurm_partition": "short", "runtime": 61, "gpu": 1},
-         [f"extract: runtime=61 {REFUSED} short allows 60", f"extract: gpu=1 {REFUSED} short allows 0"]),
+         [f"runtime=61 {REFUSED} short allows 60", f"gpu=1 {REFUSED} short allows 0"]),
         ({"slurm_partition": "short,long", "runtime": 61}, []),
-        ({"slurm_partition": "elsewhere", "runtime": 10**6}, []),
+        ({"slurm_partition": "elsewhere", "runtime": 10**6},
+         ["partition elsewhere does not exist: Slurm has main, short, long"]),
         ({"runtime": "2d", "mem_mb": None}, []),
     ],
 )  # fmt: skip
 def test_a_request_that_no_partition_allows_is_named(cluster, requests, said):
-    assert [line.partition(", so")[0] for line in slurm.beyond("extract:", requests)] == said
+    assert [line.partition(", so")[0] for line in slurm.beyond(requests)] == said
 
 
 @pytest.mark.slow

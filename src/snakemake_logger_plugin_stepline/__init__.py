@@ -28,6 +28,7 @@ UNSAID = (
     "Building DAG of jobs",
     "Conda environments: ignored",
     "Elapsed time:",
+    "Exception in run_job",
     "Exiting because a job execution failed",
     "Group jobs: inactive",
     "Output files not touched",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from snakemake.jobs import GroupJob  # type: ignore[import-untyped]
 from snakemake.resources import GroupResources  # type: ignore[import-untyped]
 from snakemake_interface_executor_plugins.executors.base import AbstractExecutor, SubmittedJobInfo  # type: ignore[import-untyped]
 from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor  # type: ignore[import-untyped]
@@ -58,7 +59,7 @@ class End:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> "End":
-        """Return the end in Snakemake's event JOB_ERROR, as `follow` completes it on a cluster."""
+        """Return the end in Snakemake's event JOB_ERROR, as ``adapt`` completes it."""
         aux, log = said.get("aux", {}), next(iter(said.get("log", ())[1:]), "")
         known = aux.get("external_jobid") or "", aux.get("state", ""), said.get("rule_msg") or ""
         return cls(*known, log, aux.get("requests", {}))
@@ -75,7 +76,7 @@ class End:
             asked = ", ".join(f"{name.strip('_')}={value}" for name, value in self.requests.items())
             return f"Slurm refused it: {words} (requested: {asked}): request other resources, see docs/clusters.md"
         if not self.state:
-            return self.said.partition(DETAILS)[0].strip()
+            return " ".join(self.said.partition(DETAILS)[0].split())
         text = STATES.get(self.state, "").format_map(self.requests)
         name = EXCEEDED.get(self.state)
         return f"{text}: allow more with --resources {name}=N and --set-resources {rule}:{name}=N" if name else text
@@ -88,6 +89,7 @@ def adapt(exceeded: Counter[tuple[str, tuple[str, ...], str]]) -> None:
     """
     _tell_groups(exceeded)
     _limit_groups()
+    GroupJob.rule = property(lambda group: group)  # for its name: the plugin's error if it cannot submit a group
     if plugin := sys.modules.get(PLUGIN):
         plugin.common_settings.pass_group_args = True  # else each chain of jobs in a group starts Snakemake
         _warn_of_requests(plugin.Executor)
@@ -129,8 +131,8 @@ def _warn_of_requests(executor: type[RemoteExecutor]) -> None:
         rules = ", ".join(sorted({each.rule.name for each in _members(job)}))
         if rules not in warned and not self.workflow.executor_settings.partition_config:
             warned.add(rules)
-            for line in beyond(f"{rules}:", dict(job.resources.items())):
-                self.logger.warning(f"warning: {line}")
+            for line in beyond(dict(job.resources.items())):
+                self.logger.warning(f"warning: {rules}: {line}")
 
     executor.printjob = printjob
 

@@ -13,7 +13,7 @@ from stepline.errors import SteplineError
 
 NAMED = 5
 """The number of items of a list that are printed."""
-KILLED = "it ended without a message: its process was killed, or it ran out of memory"
+KILLED = "it ended without a message: its process was killed, or memory or the disk was full"
 
 
 def made(jobs: Iterable[Job]) -> Iterator[str]:
@@ -101,7 +101,7 @@ def failures(failed: Iterable[Failed]) -> Iterator[str]:
     for together in groups.values():
         for jobs, reason in _reasons([each.job for each in together], together[0].end):
             lines[reason] += [job.message for job in jobs]
-    yield from (f"  {'; '.join(some(names))}: {reason}" for reason, names in lines.items())
+    yield from (f"  {'; '.join(some(sorted(names)))}: {reason}" for reason, names in lines.items())
 
 
 def _reasons(jobs: Sequence[Job], end: End) -> Iterator[tuple[Sequence[Job], str]]:

@@ -30,6 +30,8 @@ ROW_BYTES = 2048
 SPEECH_MINUTES = {"pocketsphinx": 25, "deepgram": 3, "whisper": 90, "faster_whisper": 45, "transformers": 90}
 """Engine -> minutes per hour of audio on a CPU."""
 SPEECH_MINUTES_ON_GPU = 10
+LOCAL = "table", "pairs", "picture", "results", "report", "summary", "page"
+"""Rules that run on the login node: their jobs take less time than a cluster needs to start them."""
 NETWORK_MINUTES = {True: 15, False: 600}
 """Whether there is a GPU -> minutes per hour of video and network. A retry keeps the results so far and continues."""
 

@@ -66,26 +66,28 @@ def partitions() -> Mapping[str, Partition]:
     return found
 
 
-def beyond(what: str, requests: Mapping[str, Any]) -> Iterator[str]:
+def beyond(requests: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line on each request that its partition does not allow, for which a job may wait for ever.
 
-    what: begins the line. requests: resources by Snakemake's names; one without a number is not compared.
+    requests: resources by Snakemake's names; one without a number is not compared.
     """
-    named = str(requests.get("slurm_partition") or "").split(",")
-    all_of = {name: each for name, each in partitions().items() if name in named or (named == [""] and each.default)}
+    named, known = str(requests.get("slurm_partition") or "").split(","), partitions()
+    all_of = {name: each for name, each in known.items() if name in named or (named == [""] and each.default)}
+    if known and named != [""] and not all_of:
+        yield f"partition {', '.join(named)} does not exist: Slurm has {', '.join(known)}"
     for name in ("mem_mb", "runtime", "gpu") if all_of else ():
         most = max(getattr(each, name) for each in all_of.values())
         asked = requests.get(name)
         if isinstance(asked, int) and asked > most:
             limit = "set gpu: 0" if name == "gpu" else f"write `resources: {{{name}: {most:.0f}}}`"
             yield (
-                f"{what} {name}={asked} is requested, and partition {', '.join(all_of)} allows {most:.0f}, so the job"
+                f"{name}={asked} is requested, and partition {', '.join(all_of)} allows {most:.0f}, so the job"
                 f" is refused or waits for ever: {limit} in your profile, or name another partition"
             )
 
 
 def _shown(what: str) -> Iterator[dict[str, str]]:
-    for line in _scontrol("show", what, "--oneliner").splitlines():
+    for line in _scontrol("show", what, "--all", "--oneliner").splitlines():
         yield dict(re.findall(r"(\S+?)=(\S*)", line))
 
 

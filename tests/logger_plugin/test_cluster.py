@@ -1,6 +1,7 @@
 """What the end of a run says of jobs that a scheduler ended, and what the next attempts request."""
 
 import io
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from snakemake.jobs import GroupJob
 from snakemake.resources import GroupResources
 from snakemake_interface_executor_plugins.executors.base import AbstractExecutor, SubmittedJobInfo
 
@@ -58,6 +60,7 @@ def run() -> Run:
 def exceeded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[tuple[str, tuple[str, ...], str]]]:
     monkeypatch.setattr(AbstractExecutor, "print_job_error", None)
     monkeypatch.setattr(GroupResources, "basic_layered", GroupResources.basic_layered)
+    monkeypatch.setattr(GroupJob, "rule", None, raising=False)
     monkeypatch.setattr(cluster, "PLUGIN", "")
     found: Counter[tuple[str, tuple[str, ...], str]] = Counter()
     cluster.adapt(found)
@@ -85,7 +88,7 @@ def test_a_refusal_has_the_words_of_sbatch_and_the_request(run: Run, exceeded: o
         "Memory specification can not be satisfied; Batch job submission failed: Requested node configuration is not"
     )
     assert line.startswith(
-        f"  one; two; three: Slurm refused it: {words} available (requested: mem_mb=3000, runtime=70)"
+        f"  one; three; two: Slurm refused it: {words} available (requested: mem_mb=3000, runtime=70)"
     )
 
 
@@ -104,7 +107,7 @@ def test_a_state_is_told_in_words_and_counts_as_too_low_a_request(
     write_text(LOG, "srun: error\n")
     text = text.format(f"allow more with --resources {request_}=N and --set-resources extract:{request_}=N")
     assert ending(run, FAILED.format(state), str(Path(LOG).absolute()), one="INFO loading\n") == [
-        f"  one; two; three: {text} (Slurm job 17, logs/extract/one.log, {LOG})"
+        f"  one; three; two: {text} (Slurm job 17, logs/extract/one.log, {LOG})"
     ]
     assert exceeded == {("extract", (backbone,), request_): 1 for backbone in BACKBONES}
 
@@ -122,7 +125,7 @@ def test_slurms_log_tells_of_memory_where_the_state_does_not(
 ) -> None:
     write_text(LOG, f"Building DAG of jobs...\n{line}\n")
     assert ending(run, FAILED.format("FAILED"), LOG)[0].startswith(
-        "  one; two; three: it used more memory than its 3000 MB"
+        "  one; three; two: it used more memory than its 3000 MB"
     )
     assert exceeded["extract", ("two",), "mem_mb"] == 1
 
@@ -138,22 +141,41 @@ def test_a_gpu_that_is_out_of_memory_is_no_reason_for_more_memory(
 def test_jobs_of_a_group_that_did_not_fail_themselves_name_the_one_that_did(run: Run, exceeded: object) -> None:
     assert ending(run, FAILED.format("FAILED"), one=ERROR, two="2026-01-01 00:00:00,000 INFO done\n") == [
         "  one: weights of one are of another network (Slurm job 17, logs/extract/one.log)",
-        "  two; three: not done: one failed first, in the same job",
+        "  three; two: not done: one failed first, in the same job",
     ]
 
 
 def test_the_last_job_of_a_killed_group_is_the_killed_one(run: Run, exceeded: object) -> None:
     killed, other = ending(run, FAILED.format("FAILED"), two="2026-01-01 00:00:00,000 INFO loading two\n")
     assert killed.startswith(
-        "  two: it ended without a message: its process was killed, or it ran out of memory, after"
+        "  two: it ended without a message: its process was killed, or memory or the disk was full, after"
     )
     assert other == "  one; three: not done: two failed first, in the same job"
 
 
 def test_a_message_without_a_state_is_printed(run: Run, exceeded: object) -> None:
     said = "Unknown job stepline-9. Has the job been deleted manually?For further error details see the cloud log"
-    line = "  one; two; three: Unknown job stepline-9. Has the job been deleted manually? (Kubernetes job stepline-9)"
+    line = "  one; three; two: Unknown job stepline-9. Has the job been deleted manually? (Kubernetes job stepline-9)"
     assert ending(run, said, number="stepline-9") == [line]
+
+
+def test_an_error_before_the_submission_of_a_group_ends_the_group(run: Run, exceeded: object) -> None:
+    executor = pytest.importorskip("snakemake_executor_plugin_slurm").Executor
+    said: list[str] = []
+    of_executor = SimpleNamespace(
+        logger=logging.getLogger("test"), _report_job_error_threadsafe=lambda _, message: said.append(message)
+    )
+    group = GroupJob.__new__(GroupJob)
+    group.groupid, group.jobs = "extract.mine.000", []
+    executor.run_job(of_executor, group)
+    assert said == [
+        "Job submission failed with exception: 'types.SimpleNamespace' object has no attribute 'slurm_logdir'"
+    ]
+
+
+def test_an_account_that_does_not_exist_is_one_line(run: Run, exceeded: object) -> None:
+    said = "The given account a appears to be invalid. Available accounts:\nb, c"
+    assert ending(run, said, number=None) == [f"  one; three; two: {' '.join(said.split())}"]
 
 
 def test_a_group_requests_no_more_time_than_the_limit(exceeded: object, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,10 @@
+from stepline.resources import LOCAL
+
 # Settings for clusters only. Another workflow may use these rules under other names, in addition to its own.
 ours = {each.name for each in workflow.modifier.rules}
 
 
-# Jobs that take less time than a cluster needs to start them.
-quick = "all", "table", "pairs", "picture", "results", "report", "summary", "page"
-workflow.localrules(*ours & {workflow.modifier.modify_rulename(name) for name in quick})
+workflow.localrules(*ours & {workflow.modifier.modify_rulename(name) for name in ("all", *LOCAL)})
 
 
 # On a cluster, --resources mem_mb= and runtime= limit the request of each job, or group of jobs.

@@ -1,10 +1,11 @@
 """The largest requests of the rules with a user's profile, compared with the partitions of a Slurm cluster."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from stepline import slurm
+from stepline import resources, slurm
 from stepline.config import Config
 from stepline.config.declarations import read
 from stepline.doctor import Check
@@ -12,8 +13,8 @@ from stepline.errors import ConfigError, SteplineError
 from stepline.overview.graph import Graph
 
 PROFILES = "~/.config/snakemake", "/etc/xdg/snakemake"
-LOCAL = "table", "pairs", "picture", "results", "report", "summary", "page"
-"""Rules that run on the login node."""
+UNITS = {"mem": {"m": 1, "g": 10**3, "t": 10**6}, "runtime": {"m": 1, "h": 60, "d": 1440}}
+"""Resource -> the first letter of a unit -> MB or minutes."""
 
 
 def of_partitions(config: Config, profile: str) -> Iterator[Check]:
@@ -28,12 +29,17 @@ def of_partitions(config: Config, profile: str) -> Iterator[Check]:
     except SteplineError as error:
         yield Check("cluster", "requests", "broken", str(error))
         return
-    limits, common, changed = (_pairs(settings.get(key)) for key in ("resources", "default-resources", "set-resources"))
+    limits, common, changed = (
+        _resources(settings.get(key)) for key in ("resources", "default-resources", "set-resources")
+    )
     found = {}
     for rule, of in largest.items():
-        asked = {name: min(value, limits.get(name, value)) for name, value in of.items()}
         own = {key.removeprefix(f"{rule}:"): value for key, value in changed.items() if key.startswith(f"{rule}:")}
-        if lines := [*slurm.beyond(f"{rule}:", common | asked | own)]:
+        asked = common | of | own
+        for name, most in limits.items():
+            if isinstance(most, int) and isinstance(value := asked.get(name), int):
+                asked[name] = min(value, most)
+        if lines := [*slurm.beyond(asked)]:
             found[rule] = "; ".join(lines)
     yield from (Check("cluster", rule, "broken", text) for rule, text in found.items())
     if not found:
@@ -46,7 +52,7 @@ def _largest(config: Config) -> dict[str, dict[str, int]]:
     graph = Graph(config)
     found: dict[str, dict[str, int]] = {}
     for job in graph.jobs:
-        if job.rule in LOCAL:
+        if job.rule in resources.LOCAL:
             continue
         asked, largest = graph.helpers.first(job.rule, job.by), found.setdefault(job.rule, {})
         together = len(graph.helpers.pipeline(job.by).features.computed) if job.rule == "extract" else 1
@@ -66,10 +72,21 @@ def _read(profile: str) -> Mapping[str, Any]:
     raise ConfigError(f"--profile {profile}: none of these files exists: {', '.join(map(str, places))}")
 
 
-def _pairs(given: Any) -> dict[str, Any]:
-    """Return a profile's resources by ``name`` or ``rule:name``; it has a mapping, or texts such as ``name=value``."""
+def _resources(given: Any) -> dict[str, int | str]:
+    """Return a profile's resources by ``name`` or ``rule:name``; an expression is a text.
+
+    given: a mapping, or texts such as ``name=value``.
+    """
     if isinstance(given, Mapping):
         rules = {key: of for key, of in given.items() if isinstance(of, Mapping)}
-        return {**given, **{f"{key}:{name}": value for key, of in rules.items() for name, value in of.items()}}
-    pairs = (each.partition("=") for each in (given.split() if isinstance(given, str) else given or ()))
-    return {name: int(value) if value.isdigit() else value for name, _, value in pairs}
+        given = {**given, **{f"{key}:{name}": value for key, of in rules.items() for name, value in of.items()}}
+        given = [f"{key}={value}" for key, value in given.items()]
+    texts = given if isinstance(given, list) else str(given or "").split()
+    return dict(_resource(*str(text).partition("=")[::2]) for text in texts)
+
+
+def _resource(name: str, value: str) -> tuple[str, int | str]:
+    """Return a resource in MB or minutes; Snakemake also takes texts such as ``mem=8GB`` and ``runtime=2d``."""
+    found = re.fullmatch(r"(\d+) *([a-z]?)[a-z]*", value.lower())
+    factor = found and ({"": 1} | UNITS.get(name.rpartition(":")[2], {})).get(found[2])
+    return f"{name}_mb" if name.endswith("mem") else name, int(found[1]) * factor if found and factor else value
