@@ -5,8 +5,10 @@ import os
 import signal
 import threading
 import time
+import traceback
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any, TextIO
 
@@ -20,6 +22,10 @@ from stepline.progress import stage_of
 
 REDRAWN_S = 1.0
 INTERRUPTED_AGAIN_S = 0.05
+UNINTERRUPTED = {
+    function.__code__ for function in (asyncio.BaseEventLoop.run_forever, ThreadPoolExecutor.submit, Screen.catch)
+}
+"""What an interrupt waits for: else a loop could not be closed, a job would outlive the run, or lines would be lost."""
 
 
 class Run:
@@ -104,19 +110,17 @@ class Run:
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         """Handle the user's interrupt: jobs that end because of it do not count as failed.
 
-        It waits for an event loop of Snakemake to end, which an interrupt would leave running, with a traceback.
+        Another one is for the jobs alone, whose end Snakemake waits for.
         """
         self.interrupted = self.screen.muted = True
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            signal.default_int_handler(number, frame)
-        else:
-            main = threading.main_thread().ident
-            assert main is not None
-            again = threading.Timer(INTERRUPTED_AGAIN_S, signal.pthread_kill, (main, number))
-            again.daemon = True
-            again.start()
+        if UNINTERRUPTED.isdisjoint(running.f_code for running, _ in traceback.walk_stack(frame)):
+            signal.signal(number, lambda *_: None)
+            raise KeyboardInterrupt
+        main = threading.main_thread().ident
+        assert main is not None
+        again = threading.Timer(INTERRUPTED_AGAIN_S, signal.pthread_kill, (main, number))
+        again.daemon = True
+        again.start()
 
     def _end(self, number: int, *, failed: bool) -> None:
         with self._lock:

@@ -8,7 +8,9 @@ import logging
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -294,7 +296,7 @@ def test_an_interrupt_waits_for_a_running_event_loop() -> None:
     run = Run(io.StringIO(), dry=False)
 
     async def work() -> str:
-        run._interrupt(signal.SIGINT, None)
+        signal.raise_signal(signal.SIGINT)
         await asyncio.sleep(0.01)
         return "whole"
 
@@ -302,6 +304,25 @@ def test_an_interrupt_waits_for_a_running_event_loop() -> None:
     with pytest.raises(KeyboardInterrupt):
         time.sleep(5)
     assert run.interrupted
+
+
+def test_an_interrupt_waits_until_a_job_is_in_the_pool_and_another_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    Run(io.StringIO(), dry=False)
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        monkeypatch.undo()
+        start(thread)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with ThreadPoolExecutor() as pool:
+        ended = pool.submit(time.sleep, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(5)
+        signal.raise_signal(signal.SIGINT)
+    assert ended.done()
+    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN  # which jobs would inherit
 
 
 def test_an_interrupt_after_the_end_is_ignored() -> None:
