@@ -25,7 +25,7 @@ INTERRUPTED_AGAIN_S = 0.05
 UNINTERRUPTED = {
     function.__code__ for function in (asyncio.BaseEventLoop.run_forever, ThreadPoolExecutor.submit, Screen.catch)
 }
-"""What an interrupt waits for: else a loop could not be closed, a job would outlive the run, or lines would be lost."""
+"""An interrupt waits for these. Otherwise a loop could not be closed, a job would outlive the run, or lines be lost."""
 
 
 class Run:
@@ -110,7 +110,7 @@ class Run:
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         """Handle the user's interrupt: jobs that end because of it do not count as failed.
 
-        Another one is for the jobs alone, whose end Snakemake waits for.
+        A second one reaches only the jobs, and Snakemake waits until they end.
         """
         self.interrupted = self.screen.muted = True
         if UNINTERRUPTED.isdisjoint(running.f_code for running, _ in traceback.walk_stack(frame)):
