@@ -29,6 +29,7 @@ from stepline.features import store  # noqa: E402
 from stepline.io import write_text  # noqa: E402
 from stepline.plans import pipeline  # noqa: E402
 from stepline.search import sources, transcripts  # noqa: E402
+from tests.processes import children  # noqa: E402
 
 COLOURS = """
 import sys
@@ -297,7 +298,7 @@ def test_the_process_that_searches_ends_with_the_one_that_asks(silent: None) -> 
         process.stdin.write(b"red\n")
         process.stdin.flush()
         process.stdout.readline()
-        (child,) = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+        (child,) = children(process.pid)
         ended = os.pidfd_open(child)
         process.kill()
         assert select.select([ended], [], [], 60)[0]

@@ -16,7 +16,7 @@ from stepline.cli import main
 from stepline.errors import StoreError
 from stepline.stopping import Stopped, stopped_by_sigterm, whole_step
 from tests.media.clips import make
-from tests.media.test_process import alive
+from tests.processes import alive, children
 
 
 @pytest.fixture(autouse=True)
@@ -136,12 +136,6 @@ def content() -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in files}
 
 
-def started(pid: int) -> list[int]:
-    """Return the process and those that its threads have started."""
-    lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    return [pid, *(int(child) for each in lists for child in each.split())]
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc says which processes there are")
 @pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_extraction_keeps_each_row_that_it_has_computed(
@@ -164,7 +158,7 @@ def test_extraction_keeps_each_row_that_it_has_computed(
         deadline = time.monotonic() + 120
         while batches() < total // 2 and time.monotonic() < deadline:
             time.sleep(0.02)
-        processes = started(process.pid)
+        processes = [process.pid, *children(process.pid)]
         for _ in range(times):
             (os.kill if times == 1 else os.killpg)(process.pid, signal.SIGTERM)
         _, said = process.communicate(timeout=60)

@@ -19,6 +19,7 @@ import pytest
 
 from stepline.forkserver.listener import VARIABLE, Listener
 from tests.conftest import ROOT
+from tests.processes import alive
 
 PROBE = Path(__file__).parent / "probe"
 PATIENCE_S = 60.0
@@ -50,13 +51,6 @@ def job(listener: Listener, *words: str, python: str = sys.executable, **variabl
     with started(listener.address, *words, python=python, **variables) as process:
         output, errors = process.communicate("said", timeout=PATIENCE_S)
     return process.returncode, output, errors
-
-
-def alive(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def kill(process: int) -> None:

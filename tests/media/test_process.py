@@ -19,6 +19,7 @@ from stepline.media.decode import MediaError, frames
 from stepline.media.prepare import Media, prepare
 from stepline.media.process import Decoder, Limits, killable
 from tests.media.clips import CFR_25, LIMITS, make
+from tests.processes import alive
 
 av = pytest.importorskip("av")
 NARROW = Limits(memory_mb=100, least_s=120, s_per_video_s=4)
@@ -272,10 +273,3 @@ def test_a_program_ends_that_closes_no_decoder() -> None:
         f"from stepline.media.process import *; d = Decoder({limits}); assert list(d(range, 2, duration_s=0)) == [0, 1]"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1]
-    except OSError:
-        return False

@@ -1,0 +1,23 @@
+"""Processes as ``/proc`` has them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+
+def alive(process: int) -> bool:
+    """Return whether a process runs. One that has ended while its file is read does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def children(process: int) -> list[int]:
+    """Return the processes that the threads of a process have started."""
+    found = []
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            found += map(int, (thread / "children").read_text().split())
+    return found
