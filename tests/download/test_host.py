@@ -43,7 +43,7 @@ def connections(sock: socket.socket) -> int:
 def test_what_is_no_address_is_one_line_at_once(url: str) -> None:
     began = time.monotonic()
     assert unreachable(url) == f"{url.replace('u:SECRET@', '')} has no valid host and port"
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < host.PROBE_S / 2
     assert not Path(".stepline").exists()
 
 
@@ -52,7 +52,7 @@ def test_a_host_that_nobody_can_look_up_is_one_line_at_once(url: str) -> None:
     began = time.monotonic()
     assert "is unreachable (" in unreachable(url)
     assert "no answer" not in unreachable(url)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < host.PROBE_S / 2
 
 
 def test_an_unreachable_host_is_named_and_not_retried() -> None:
@@ -60,7 +60,7 @@ def test_an_unreachable_host_is_named_and_not_retried() -> None:
     began = time.monotonic()
     with pytest.raises(DownloadError, match=f"^{url[7:]} is unreachable \\(.*refused.*\\)$"):
         fetch_file(f"{url}/a", Path("out/a"))
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < host.PROBE_S / 2
 
 
 def test_a_silent_host_is_probed_once_within_the_limit(
@@ -72,7 +72,7 @@ def test_a_silent_host_is_probed_once_within_the_limit(
     for name in "abcdef":
         with pytest.raises(DownloadError, match="is unreachable"):
             fetch_file(f"{silent[0]}/{name}", Path(name))
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5
     assert connections(silent[1]) == 1
 
 
@@ -80,13 +80,13 @@ def test_looking_up_a_name_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "PROBE_S", 0.5)
 
     def look_up(*_: object, **__: object) -> None:
-        time.sleep(4)
+        time.sleep(10)
         raise socket.gaierror
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     began = time.monotonic()
     assert unreachable("https://somewhere.invalid/a") == "somewhere.invalid is unreachable (no answer in 0.5 s)"
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 8
 
 
 def test_trying_many_addresses_counts_too(silent: tuple[str, socket.socket], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_trying_many_addresses_counts_too(silent: tuple[str, socket.socket], mon
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: many)
     began = time.monotonic()
     assert "is unreachable" in unreachable("http://many.invalid/a")
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 8
 
 
 def _ask(url: str) -> str:

@@ -167,7 +167,7 @@ def test_a_body_that_stalls_is_waited_for_so_long_and_then_resumed(
 def test_a_body_that_is_slow_but_alive_goes_through(
     server: FileServer, get: Callable[[], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "STALL_S", 0.5)
+    monkeypatch.setattr(http, "STALL_S", 1.0)
     server.next["/a"] = [("slow", len(CONTENT) // 12)]
     began = time.monotonic()
     assert get() == CONTENT
@@ -179,7 +179,7 @@ def test_a_rate_is_held() -> None:
     with serving(a=CONTENT) as server:
         began = time.monotonic()
         fetch_file(f"{server.url}/a", Path("a"), rate=len(CONTENT))
-        assert 0.9 < time.monotonic() - began < 3
+        assert 0.9 < time.monotonic() - began < 8
 
 
 def test_a_server_that_stays_busy_is_asked_three_times(server: FileServer) -> None:
@@ -250,7 +250,7 @@ def test_headers_without_end_are_left_after_a_limit(drips: bytes, monkeypatch: p
         server.next["/a"] = [("raw", drips.decode())]
         began = time.monotonic()
         assert refused(server) == f"{server.url}/a: no answer in 0.3 s (1 attempts)"
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 8
 
 
 @pytest.mark.parametrize("length", ["5;|a", "3\r\nabc\r\n0\r\n|X: a\r\n"], ids=["extension", "trailer"])
