@@ -419,8 +419,13 @@ def test_a_failure_of_one_chunk_costs_that_chunk(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("short_chunks")
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_so_many_chunks_are_asked_at_once_and_stay_in_order(concurrency: int, tmp_path: Path) -> None:
+    full = threading.Event()
+
     def reply(request: Request) -> Reply:
-        time.sleep(0.02 + 0.06 * (pcm(request)[0] % 3))
+        if server.at_once == concurrency:
+            full.set()
+        full.wait(10)
+        time.sleep(0.06 * (pcm(request)[0] % 3))
         return heard(request)
 
     audio(tmp_path, a=20)
