@@ -194,7 +194,7 @@ def test_ids_differ_and_stay_while_files_come_and_go(names: list[str], random: R
     known: dict[str, str] = {}
 
     def source(video: str) -> str:
-        return f"/clips/{known.get(video, '')}"
+        return shown_path(f"/clips/{known.get(video, '')}")
 
     for _ in range(3):
         some = sorted(random.sample(names, random.randint(1, len(names))))
@@ -250,6 +250,13 @@ def test_a_file_keeps_its_id_when_another_one_comes_or_goes() -> None:
     assert found() == marked
     put("b.avi")
     assert found() == {"b.avi": "b", **marked}
+
+
+def test_a_record_that_has_the_name_unescaped_keeps_the_id() -> None:
+    root = put("\x7f.mp4", ":.mp4")
+    record = Record(video="_", status="present", source=f"{root.absolute()}/\x7f.mp4")
+    write_availability("datasets/mine/videos/_.json", [record])
+    assert [video.id for video in videos("mine", "clips", {"_"})] == [marked_id(":.mp4"), "_"]
 
 
 def test_a_name_that_is_another_files_mark_is_no_obstacle() -> None:

@@ -170,8 +170,8 @@ def ids(names: Collection[str], known: Container[str], source: Callable[[str], s
     """Return the id of each file by its name: its ``video_id``, or ``marked_id`` for all but one if several share it.
 
     Ids that differ only in case count as equal, because many file systems treat such files as the same. A file keeps
-    its id while other files are added and removed. known: the existing ids. source: returns the path of the file with
-    an existing id, or "". If no file had the id before, the first name gets it.
+    its id while other files are added and removed. known: the existing ids. source: returns the ``shown_path`` of the
+    file with an existing id, or "". If no file had the id before, the first name gets it.
     """
     found = {name: marked_id(name) for name in names if marked_id(name) in known}
     same: dict[str, list[str]] = {}
@@ -215,4 +215,4 @@ def _marked(text: str, name: str, digits: int = 8) -> str:
 def _source(dataset: str, video: str) -> str:
     record = paths.videos(dataset) / f"{video}.json"
     known = read_availability(record).get(video) if record.exists() else None
-    return known.source if known else ""
+    return shown_path(known.source) if known else ""  # earlier versions wrote control characters as they are
