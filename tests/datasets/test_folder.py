@@ -1,5 +1,6 @@
 import os
 import socket
+from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -200,7 +201,9 @@ def test_ids_differ_and_stay_while_files_come_and_go(names: list[str], random: R
         some = sorted(random.sample(names, random.randint(1, len(names))))
         before, found = found, ids(some, known, source)
         assert found.keys() == {*some}
-        assert len({video.casefold() for video in found.values()}) == len(some)
+        alike = Counter(video.casefold() for video in found.values())
+        assert all(alike[video.casefold()] == 1 for name, video in found.items() if known.get(video) != name)
+        assert len({*found.values()}) == len(some)
         assert all(check_video_id(video) == video for video in found.values())
         again = {name for name in some if name in before}
         assert {name: found[name] for name in again} == {name: before[name] for name in again}
@@ -250,6 +253,10 @@ def test_a_file_keeps_its_id_when_another_one_comes_or_goes() -> None:
     assert found() == marked
     put("b.avi")
     assert found() == {"b.avi": "b", **marked}
+
+
+def test_two_ids_that_both_exist_may_differ_only_in_case() -> None:
+    assert ids(["A.mp4", "a.mp4"], {"A", "a"}, lambda video: f"/clips/{video}.mp4") == {"A.mp4": "A", "a.mp4": "a"}
 
 
 def test_a_record_that_has_the_name_unescaped_keeps_the_id() -> None:
