@@ -169,10 +169,10 @@ def marked_id(name: str, digits: int = 8) -> str:
 def ids(names: Collection[str], known: Container[str], source: Callable[[str], str]) -> dict[str, str]:
     """Return the id of each file by its name: its ``video_id``, or ``marked_id`` for all but one if several share it.
 
-    Ids that differ only in case count as equal, because many file systems treat such files as the same; two such ids
-    that both exist are on one that does not. A file keeps its id while other files are added and removed. known: the
-    existing ids. source: returns the ``shown_path`` of the file with an existing id, or "". If no file had the id
-    before, the first name gets it.
+    Ids that differ only in case count as equal, because many file systems treat such files as the same. Two of them
+    that both exist already are kept: their file system distinguishes them. A file keeps its id while other files are
+    added and removed. known: the existing ids. source: returns the ``shown_path`` of the file with an existing id, or
+    "". If no file had the id before, the first name gets it.
     """
     found = {name: marked_id(name) for name in names if marked_id(name) in known}
     same: dict[str, list[str]] = {}
