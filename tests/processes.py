@@ -1,7 +1,5 @@
 """Processes as ``/proc`` has them."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 
