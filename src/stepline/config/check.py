@@ -55,8 +55,9 @@ def first_error(value: Any, schema: Mapping[str, Any]) -> "ValidationError | Non
 def wrong(value: Any, schema: dict[str, Any]) -> str:
     """Return the first error of ``value``: the key, the value and what to write; "" if ``value`` is valid.
 
-    In the schema, ``allowed`` describes the values that a ``pattern`` or a ``not`` accepts. ``examples`` contains an
-    example to show if one built from the schema would not help. The value of a ``writeOnly`` key is never shown.
+    In the schema, ``allowed`` describes the values that a ``pattern`` or a ``not`` accepts. ``removed`` maps the keys
+    or values of earlier versions to what to write instead. ``examples`` contains an example to show if one built from
+    the schema would not help. The value of a ``writeOnly`` key is never shown.
     """
     line = _explain(first) if (first := first_error(value, schema)) else ""
     return line if len(line) < 2 * LONGEST else f"{line[:LONGEST]} ... {line[-LONGEST:]}"
@@ -77,6 +78,8 @@ def _explain(error: "ValidationError") -> str:
         case "additionalProperties":
             allowed = sorted(schema.get("properties", {}))
             unknown = next(name for name in value if name not in allowed)  # type: ignore[union-attr]
+            if unknown in (removed := schema.get("removed", {})):
+                return f"{below}{unknown}: it was removed; {removed[unknown]}"
             close = difflib.get_close_matches(str(unknown), allowed, n=1)
             hint = f"did you mean '{close[0]}'? " if close else ""
             return f"{below}{unknown}: unknown key; {hint}allowed: {', '.join(allowed) or 'none'}"
@@ -85,6 +88,8 @@ def _explain(error: "ValidationError") -> str:
             child = schema.get("properties", {}).get(absent, {})
             such = f", such as {_flow({absent: child['examples'][0]})}" if "examples" in child else ""
             return f"{below}{absent}: it is required{such}"
+        case "enum" if str(value) in (removed := schema.get("removed", {})):
+            said = f"{_shown(value)} was removed; {removed[str(value)]}"
         case "enum":
             allowed = [str(each) for each in limit if each not in ("", None)]  # type: ignore[union-attr]
             said = f"{shown}choose from {', '.join(allowed) or 'nothing'}"
