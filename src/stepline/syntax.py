@@ -14,7 +14,12 @@ def code_text(source: str | bytes) -> str:
     It is the same in all versions of Python. Raises SyntaxError or ValueError if it is not Python code, and
     RecursionError if it is nested too deeply.
     """
-    return "".join(_text(ast.parse(source)))
+    return node_text(ast.parse(source))
+
+
+def node_text(node: ast.AST) -> str:
+    """Return the same for a part of the code."""
+    return "".join(_text(node))
 
 
 def _text(node: object) -> Iterator[str]:

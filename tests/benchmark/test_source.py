@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from stepline.benchmark import source
-from stepline.benchmark.source import code_text, source_digest
+from stepline.benchmark.source import source_digest
 from stepline.io import write_text
+from stepline.syntax import code_text
 
 CODE = 'def f(a, b=2):\n    """Add."""\n    return a + b  # both\n'
 FILES = {
@@ -85,6 +86,24 @@ class TestDigest:
         assert digest(**changed("inputs.py", "import made.words", "")) != before
         assert digest(**changed("words.py", "1", "2")) != before
         assert digest() == before
+
+    def test_a_file_that_moves_plays_no_part(self, digest: Callable[..., str]) -> None:
+        inputs = FILES["inputs.py"].replace("made.words", "made.deep.terms")
+        moved = {"inputs.py": inputs, "deep/terms.py": FILES["words.py"], "words.py": "WORD = 3\n"}
+        before = digest()
+        assert digest(**moved) == before
+        assert digest(**moved | {"deep/terms.py": "WORD = 4\n"}) != before
+
+    def test_nor_does_a_statement_that_moves(self, digest: Callable[..., str]) -> None:
+        both = {"words.py": "WORD = 1\nLATE = 2\n"}
+        before = digest(**both)
+        assert before != digest()
+        assert digest(**{"inputs.py": FILES["inputs.py"] + "LATE = 2\n", "words.py": "WORD = 1\n"}) == before
+
+    def test_nor_do_imports(self, digest: Callable[..., str]) -> None:
+        late = "def f():\n    import re\n    return 1\n"
+        checked = "import os\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import sys\n"
+        assert digest(**{"words.py": checked + late}) == digest(**{"words.py": "def f():\n    return 1\n"})
 
     def test_no_method_counts_for_another(self, digest: Callable[..., str]) -> None:
         before = digest(0), digest(1)

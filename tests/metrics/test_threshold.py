@@ -46,6 +46,13 @@ def test_the_smallest_of_equally_good_thresholds_wins() -> None:
     assert no_irrelevant == (0.2, 0.0)
 
 
+def test_macro_f1_that_differ_by_rounding_are_a_tie() -> None:
+    """Both thresholds have 13/30, whose floats differ in the last digit."""
+    labels, best = np.array([1, 0, 3, 0, 2, 3, 2, 3]), np.array([1, 2, 2, 2, 3, 1, 3, 3])
+    scores, groups = np.array([0.75, 0.0, 0.125, 0.875, 0.375, 0.25, 0.625, 0.5]), np.zeros(8, np.int64)
+    assert best_threshold(labels, best, scores, f1="macro", groups=groups) == (0.375, pytest.approx(13 / 30))
+
+
 def test_all_can_be_irrelevant() -> None:
     zeros = np.zeros(3, np.int64)
     threshold, value = best_threshold(zeros, np.ones(3, np.int64), np.array([0.1, 0.5, 0.5]), f1="binary", groups=zeros)

@@ -32,14 +32,14 @@ def test_accepted_predictions_are_not_named_again_and_keep_what_made_them(
     assert accept(type(changed), "tiny", "constant") == 3
     assert read_json(RECORD)["method"] == before["method"] | {"accepted": "5" * 8}
     (left,) = changed.stale()
-    assert "'drawn'" in left
+    assert "with other source of drawn: " in left
     Verbs(changed).score("first", "three", "all")
     Verbs(changed).table("table1")
     assert f"source {before['method']['source']}, the same as 55555555" in explain(
         Path("results/tiny/table1.csv"), "three", "all", "first"
     )
     monkeypatch.setattr(type(changed), "source", classmethod(lambda cls, kind: "6" * 8))
-    assert len(list(changed.stale())) == 2
+    assert "of constant, drawn: " in next(changed.stale())
 
 
 def test_predictions_of_the_source_at_hand_need_no_acceptance(tmp_path: Path) -> None:
@@ -65,6 +65,14 @@ def test_accepted_scores_keep_their_time(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(made.stale()) == []
 
 
+def test_all_kinds_and_scores_are_accepted_at_once(changed: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    Verbs(changed).score("first", "three", "all")
+    monkeypatch.setattr(type(changed), "scoring_source", classmethod(lambda cls: "5" * 8))
+    assert len(list(changed.stale())) == 1
+    assert accept(type(changed), "tiny") == 5
+    assert list(changed.stale()) == []
+
+
 def test_a_kind_of_which_nothing_is_predicted_is_one_line(changed: Tiny) -> None:
     for kind in ("people", "konstant"):
         with pytest.raises(ConfigError, match=f"^kind '{kind}' of tiny is not known; choose from constant, drawn, fit"):
@@ -73,7 +81,9 @@ def test_a_kind_of_which_nothing_is_predicted_is_one_line(changed: Tiny) -> None
 
 def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
     Path("config.yaml").write_text("pss: {}\n")
+    Path("results/pss/predictions").mkdir(parents=True)
     assert cli.main(["accept", "pss", "uniform"]) == 0
-    assert capsys.readouterr().out == "pss: 0 files of 'uniform' accepted\n"
+    assert cli.main(["accept"]) == 0
+    assert capsys.readouterr().out == "pss: 0 files accepted\n" * 2
     assert cli.main(["accept", "ps", "uniform"]) == 2
     assert capsys.readouterr().err.startswith("error: study 'ps' is not known; choose from ")

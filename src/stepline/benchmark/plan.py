@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -299,7 +300,7 @@ class Benchmark(Declared[AnyEntry]):
         return digest([listed, self.options, missing, words, compared])
 
     def stale(self) -> Iterator[str]:
-        """Yield a warning for each kind of predictions, and for scores, that another version of the source computed."""
+        """Yield a warning if predictions or scores were computed by another version of the source."""
         found: dict[str, list[Path]] = {}
         source = cache(lambda name: self.scoring_source() if name == SCORES else self.source(self.kinds[name]))
         for job in self.jobs():
@@ -310,14 +311,14 @@ class Benchmark(Declared[AnyEntry]):
                 for name, file, record in ((job.entry.kind_name, path, method), (SCORES, score, _content(score))):
                     if _differs(record, source(name)):
                         found.setdefault(name, []).append(file)
-        for name, stale in found.items():
-            scored = name == SCORES
-            what, by = ("scores", "scoring code") if scored else ("predictions", f"source of the kind {name!r}")
-            raised = f"`{type(self).__name__}.revision`" if scored else "its revision"
+        if found:
+            first, *more = chain(*found.values())
+            verb = current().verb
             yield (
-                f"{len(stale)} of the {what} of {self.name}, {stale[0]}{', ...' * (len(stale) > 1)}, were computed "
-                f"with other {by}: if the numbers change, raise {raised}; if they do not, run "
-                f"`{current().verb('accept', self.name, name)}`"
+                f"results of {self.name} ({first}{f' and {len(more)} more' if more else ''}) were computed with other "
+                f"source of {', '.join(found)}: if the numbers change, raise the revision of the kind, or of "
+                f"{type(self).__name__} for scores; if they do not, run `{verb('accept', self.name)}`, or "
+                f"`{verb('accept')}` for all studies"
             )
 
     @property

@@ -5,6 +5,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+TIED = 1e-12
+"""F1 that are equal as fractions differ by less after rounding."""
+
 
 def best_threshold(
     labels: NDArray[np.int64],
@@ -19,7 +22,7 @@ def best_threshold(
     labels: (N,), 0 is Irrelevant. best: (N,), the step with the highest score. scores: (N,), that score; a sample with
     a score below the threshold is predicted as 0. f1: ``binary`` is the F1 of Irrelevant against all steps; ``macro``
     is the mean over the labels of each group (recording), then over groups. The candidate thresholds are the scores
-    and +inf. The smallest threshold wins a tie.
+    and +inf. The smallest threshold wins a tie; F1 that differ by less than ``TIED`` are equal.
     """
     candidates = np.append(np.unique(scores), np.inf)
     if f1 == "binary":
@@ -30,7 +33,7 @@ def best_threshold(
         values = 2 * true / np.maximum(predicted + irrelevant.size, 1)
     else:
         values = np.array([_macro_f1(labels, np.where(scores < t, 0, best), groups) for t in candidates])
-    index = int(values.argmax())
+    index = int(np.argmax(values > values.max() - TIED))
     return float(candidates[index]), float(values[index])
 
 

@@ -11,21 +11,21 @@ from stepline.io import write_json, write_sealed
 from stepline.runs.record import read_record
 
 
-def accept(benchmark: type[Benchmark[Any]], study: str, what: str) -> int:
-    """Record that the current source of a kind, or of ``scores``, gives the same results; return the number of files.
+def accept(benchmark: type[Benchmark[Any]], study: str, what: str = "") -> int:
+    """Record that the current source of a kind, of ``scores`` or, by default, of all gives the same results.
 
-    The records keep the source that computed the results. Raises ConfigError if no entry of that kind has predictions,
-    StoreError if a record is damaged.
+    Returns the number of files. The records keep the source that computed the results. Raises ConfigError if no entry
+    of that kind has predictions, StoreError if a record is damaged.
     """
-    if what == SCORES:
-        return _accept_scores(benchmark.scoring_source(), study)
-    known = [name for name, each in benchmark.kinds.items() if each.method]
-    if what not in known:
-        raise ConfigError(f"kind {what!r} of {study} is not known; choose from {', '.join([*known, SCORES])}")
-    source, accepted = benchmark.source(benchmark.kinds[what]), 0
+    known = [*(name for name, each in benchmark.kinds.items() if each.method), SCORES]
+    if what and what not in known:
+        raise ConfigError(f"kind {what!r} of {study} is not known; choose from {', '.join(known)}")
+    kinds = {what} if what else {*known}
+    accepted = _accept_scores(benchmark.scoring_source(), study) if SCORES in kinds else 0
     for path in sorted(Path("results", study, "predictions").glob("*/*/*.json")):
         record = read_record(path)
-        if record["record"]["kind"] == what and record["method"]["source"] != source:
+        kind = record["record"]["kind"]
+        if kind in kinds and (source := benchmark.source(benchmark.kinds[kind])) != record["method"]["source"]:
             write_json(path, record | {"method": record["method"] | {"accepted": source}})
             accepted += 1
     return accepted
