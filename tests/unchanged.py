@@ -25,6 +25,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from stepline.io import write_bytes, write_text
 from tests.chaos.study import NETWORK, clip
 
 ROOT = Path(__file__).parents[1]
@@ -52,25 +53,30 @@ LEFT_OUT = {".snakemake", ".stepline", "logs", "videos"}
 
 
 def prepare(name: str, folder: Path, public: Path) -> dict[str, str]:
-    """Write the inputs of a run to its work folder, and return its environment."""
+    """Write the inputs of a run to its work folder, and return what its environment names."""
     folder.mkdir(parents=True)
     if name == "demo":
         subprocess.run(
             [sys.executable, "-m", "stepline", "demo", "--mirror", "mirror", "--truth", "results/demo/truth.json"],
             cwd=folder, check=True,
         )  # fmt: skip
+        dated(folder / "mirror")
         return {"STEPLINE_MIRROR": str(folder / "mirror")}
     if name == "studies":
         (folder / RUNS[name]).write_text(json.dumps(STUDIES))
         return {"STEPLINE_MIRROR": str(public)}
     (folder / RUNS[name]).write_text(json.dumps(OWN))
     (folder / "one.py").write_text(NETWORK.format(name="one", fps=1, revision=1))
-    for number in range(4):
-        path = folder / f"videos/{number}.{'mp4' if number % 4 else 'mkv'}"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(clip(number))
-        os.utime(path, (1_700_000_000, 1_700_000_000))  # it is part of the jobs' params
-    return {}
+    for number in (1, 2, 3):
+        write_bytes(folder / f"videos/{number}.mp4", clip(number))
+    dated(folder / "videos")
+    return {"STEPLINE_MIRROR": ""}
+
+
+def dated(folder: Path) -> None:
+    """Set the times of the files in a folder, which are part of the params of jobs."""
+    for path in folder.rglob("*"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
 
 
 def jobs(config: Path, supplied: bool) -> list[dict[str, Any]]:
@@ -104,7 +110,9 @@ def supply() -> None:
     from stepline.footage import Footage
 
     def imported(footage: Footage, name: str) -> list[Path]:
-        return [written(Path("features", name, "supplied/spec.json"), json.dumps([name, footage.dataset.name]))]
+        path = Path("features", name, "supplied/spec.json")
+        write_text(path, json.dumps([name, footage.dataset.name]))
+        return [path]
 
     Benchmark.missing = lambda *_: ()  # type: ignore[method-assign]
     Footage._imported = imported  # type: ignore[method-assign]
@@ -112,13 +120,7 @@ def supply() -> None:
     for name in (*weights.WEIGHTS, *NAMED):
         each = weights.weights_of(name)
         for file in each.files:
-            written(Path("weights", each.name, file.name), f"{name} {file.name}")
-
-
-def written(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
+            write_text(Path("weights", each.name, file.name), f"{name} {file.name}")
 
 
 def described(job: Any) -> dict[str, Any]:
@@ -139,35 +141,37 @@ def described(job: Any) -> dict[str, Any]:
 
 
 def canonical(value: Any) -> str:
-    """Return a value as text without the paths of the checkout and of the work folder."""
-    text = json.dumps(value, sort_keys=True, indent=1, default=str)
-    return text.replace(str(ROOT), "CHECKOUT").replace(os.getcwd(), "WORK")
+    """Return a value as text, see ``plain``."""
+    return plain(json.dumps(value, sort_keys=True, indent=1, default=str).encode(), Path.cwd()).decode()
 
 
-def record(name: str, folder: Path, kept: Path, environment: dict[str, str]) -> None:
+def plain(content: bytes, folder: Path) -> bytes:
+    """Return content without the paths of the checkout and of the work folder."""
+    return content.replace(os.fsencode(ROOT), b"CHECKOUT").replace(os.fsencode(folder), b"WORK")
+
+
+def record(name: str, folder: Path, kept: Path) -> None:
     """Write what a work folder has to the folder ``kept``."""
     kept.mkdir(parents=True)
     command = [sys.executable, "-m", "tests.unchanged", "--jobs", name]
     with TemporaryDirectory() as copy, open(kept / "jobs.txt", "w") as now, open(kept / "supplied.txt", "w") as then:
-        subprocess.run(command, cwd=folder, env=os.environ | environment, stdout=now, check=True)
+        subprocess.run(command, cwd=folder, stdout=now, check=True)
         shutil.copytree(folder, copy, dirs_exist_ok=True, symlinks=True)
-        subprocess.run([*command, "--supplied"], cwd=copy, env=os.environ | environment, stdout=then, check=True)
+        subprocess.run([*command, "--supplied"], cwd=copy, stdout=then, check=True)
     paths = sorted(
         path for path in folder.rglob("*") if path.is_file() and not LEFT_OUT & {*path.relative_to(folder).parts}
     )
     files, specs, sources = [], [], []
     for path in paths:
-        at = path.relative_to(folder)
-        if path.suffix in (".csv", ".md") and at.parts[0] == "results":
-            copied = kept / "tables" / at.relative_to("results")
-            copied.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, copied)
+        at, content = path.relative_to(folder), plain(path.read_bytes(), folder)
+        if at.parts[0] == "results" and path.suffix in (".csv", ".md"):
+            write_bytes(kept / "tables" / at.relative_to("results"), content)
         if path.name in ("spec.json", "current.json"):
-            specs.append(f"{at} {path.read_text().strip()}")
-        elif at.parts[0] == "results" and path.suffix == ".json":
-            sources += [f"{at} {digest}" for digest in digests(json.loads(path.read_text()))]
-            continue  # records name versions and times
-        files.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()} {at}")
+            specs.append(f"{at} {content.decode().strip()}")
+        if at.parts[0] == "results" and path.suffix == ".json":  # records also have versions and times
+            sources += [f"{at} {digest}" for digest in digests(json.loads(content))]
+        elif "availability" not in at.parts:  # with the times of links
+            files.append(f"{hashlib.sha256(content).hexdigest()} {at}")
     for file, lines in (("files", files), ("specs", specs), ("sources", sources)):
         (kept / f"{file}.txt").write_text("".join(f"{line}\n" for line in lines))
 
@@ -194,24 +198,13 @@ def main() -> None:
     if asked.jobs:
         print(*map(canonical, jobs(RUNS[asked.jobs], asked.supplied)), sep="\n")
         return
+    os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (ROOT / "src", ROOT)))
     for name in asked.only:
         folder = (asked.folder / "work" / name).resolve()
-        environment = {"PYTHONPATH": os.pathsep.join(map(str, (ROOT / "src", ROOT)))}
-        os.environ |= environment
-        environment |= prepare(name, folder, asked.public.resolve())
-        command = [
-            sys.executable,
-            "-m",
-            "snakemake",
-            "--snakefile",
-            ROOT / "Snakefile",
-            "--cores",
-            "2",
-            "--configfile",
-            RUNS[name],
-        ]
-        subprocess.run(command, cwd=folder, env=os.environ | environment, check=True)
-        record(name, folder, (asked.folder / "record" / name).resolve(), environment)
+        os.environ |= prepare(name, folder, asked.public.resolve())
+        options = f"--snakefile {ROOT}/Snakefile --cores 2 --configfile {RUNS[name]}".split()
+        subprocess.run([sys.executable, "-m", "snakemake", *options], cwd=folder, check=True)
+        record(name, folder, (asked.folder / "record" / name).resolve())
 
 
 if __name__ == "__main__":
