@@ -9,15 +9,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from stepline.backbones import checkpoint
-from stepline.backbones.parity import Golden, Output, weights
 from stepline.backbones.s3d import WordVectors
 from stepline.models.tan import Aligned, Tan, contrastive_loss, said_at, sines
-from stepline.models.tan_release import network_of
+from stepline.models.tan_config import TanConfig
+from tests.parity import Golden, Output, weights
 
 INPUTS = {"recipe_json", "video", "text", "video_padding", "text_padding", "start", "end", "ids", "attention_mask"}
 TRAINED = "e2d3"
 """The configuration whose loss and gradients are in the golden file."""
+UNUSED = ("mlp.", "bert.")
+"""A layer that does not affect the outputs, and the text tower, whose outputs are an input here."""
 INTERPOLATED = re.compile(r"interp(\d+)")
 
 
@@ -27,13 +28,40 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
     parts = {name.split("/")[0] for name in golden}
     for part in sorted(parts - {"in", "loss", "words", "recipe_json"}):
         base = max((name for name in configs if f"{part}_".startswith(f"{name}_")), key=len)
-        network = _network(configs[base], folder)
+        network = _network(configs[base])
         found = INTERPOLATED.search(part)
         yield from _compared(part, _said(network, golden, part, int(found[1]) if found else None), golden)
     if "loss" in parts:
-        yield from _compared("loss", _loss(_network(configs[TRAINED], folder), golden), golden)
+        yield from _compared("loss", _loss(_network(configs[TRAINED]), golden), golden)
     if "words" in parts:
-        yield from _compared("words", _words(configs["word_model"], golden, folder), golden)
+        yield from _compared("words", _words(configs["word_model"], golden), golden)
+
+
+def network_of(tensors: Mapping[str, Tensor], *, text_positions: bool = False, heads: int = 8) -> Tan:
+    """Return the network of a released state dict. text_positions, heads: see ``TanConfig``."""
+    table = tensors["temporal_pos_embed"]
+    positions, width = table.shape
+    video_layers, joint_layers = (
+        len({found[1] for name in tensors if (found := re.match(rf"{part}\.resblocks\.(\d+)\.", name))})
+        for part in ("video_temporal_encoder", "joint_temporal_encoder")
+    )
+    config = TanConfig(
+        feature_dim=tensors["video_pre_proj.weight"].shape[1],
+        text_dim=tensors["text_pre_proj.weight"].shape[1],
+        width=width,
+        heads=heads,
+        joint_layers=joint_layers,
+        positions=positions,
+        video_layers=video_layers,
+        video_positions="sine" if torch.allclose(table, sines(positions, width)) else "learned",
+        text_positions=text_positions,
+        alignability="binary_head.weight" in tensors,
+    )
+    with torch.device("meta"):
+        network = Tan(config)
+    used = {name: value for name, value in tensors.items() if not name.startswith(UNUSED)}
+    network.load_state_dict(used, assign=True)
+    return network.eval()
 
 
 def _tensors(config: Any) -> dict[str, Tensor]:
@@ -41,12 +69,12 @@ def _tensors(config: Any) -> dict[str, Tensor]:
     return {name: torch.from_numpy(array) for name, array in filled.items()}
 
 
-def _network(config: Any, folder: Path) -> Tan:
+def _network(config: Any) -> Tan:
     args, tensors = config["args"], _tensors(config)
     if args.get("pos_enc") == "sine":
         tensors["temporal_pos_embed"] = sines(args["positions"], args["width"])
     text_positions = bool(args.get("use_text_pos_enc"))
-    return network_of(tensors, folder / "manifest.json", text_positions=text_positions, heads=args["heads"])
+    return network_of(tensors, text_positions=text_positions, heads=args["heads"])
 
 
 def _inputs(golden: Golden, of: str) -> list[Tensor]:
@@ -100,16 +128,16 @@ def _loss(network: Tan, golden: Golden) -> dict[str, Tensor]:
     aligned = network(*given)
     losses = [contrastive_loss(each, said, text_padding) for each in (aligned.dual, aligned.joint)]
     total = (losses[0] + losses[1]) / 2
-    total.backward()  # type: ignore[no-untyped-call]
+    total.backward()
     gradients = {f"grad/{name}": each.grad for name, each in network.named_parameters() if each.grad is not None}
     return {"text_time_mask": said, "dual_joint_total": torch.stack([*losses, total]).detach(), **gradients}
 
 
 @torch.inference_mode()
-def _words(config: Any, golden: Golden, folder: Path) -> dict[str, Tensor]:
+def _words(config: Any, golden: Golden) -> dict[str, Tensor]:
     args = config["args"]
     tower = WordVectors(args["vocab"], args["embed"], args["hidden"], args["out"])
-    checkpoint.load(tower, _tensors(config), model="the word tower", path=folder / "manifest.json")
+    tower.load_state_dict(_tensors(config))
     ids = torch.from_numpy(golden["words/in/ids"])
     vectors = functional.relu(tower.fc1(tower.word_embd(ids)))
     return {
