@@ -21,7 +21,9 @@ from tests.parity import TOLERANCE, read_golden
 from tests.parity import s3d as reference
 
 PRESET = {spec.name: spec for spec in PRESETS}
-MIXED, EMBEDDING = PRESET["s3d-htstep"], PRESET["s3d-oepp"]CASE = "v16_200/"
+MIXED, EMBEDDING = PRESET["s3d-htstep"], PRESET["s3d-oepp"]
+CASE = "v16_200/"
+
 
 def video(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     def apply(monkeypatch: pytest.MonkeyPatch) -> None:
