@@ -1,17 +1,22 @@
-"""TAN against the network, the loss and the word tower of github.com/TengdaHan/TemporalAlignNet."""
+"""TAN against the network, the loss and the word tower of github.com/TengdaHan/TemporalAlignNet.
 
+``Tan`` adds to ``JointEncoder`` what step grounding does not need.
+"""
+
+import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from stepline.backbones.s3d import WordVectors
-from stepline.models.tan import Aligned, Tan, contrastive_loss, said_at, sines
-from stepline.models.tan_config import TanConfig
+from stepline.models.step_grounding_config import StepGroundingConfig
+from stepline.models.tan import TEMPERATURE, Encoder, JointEncoder, interpolated
 from tests.parity import Golden, Output, weights
 
 INPUTS = {"recipe_json", "video", "text", "video_padding", "text_padding", "start", "end", "ids", "attention_mask"}
@@ -20,6 +25,142 @@ TRAINED = "e2d3"
 UNUSED = ("mlp.", "bert.")
 """A layer that does not affect the outputs, and the text tower, whose outputs are an input here."""
 INTERPOLATED = re.compile(r"interp(\d+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TanConfig(StepGroundingConfig):
+    """TAN, whose defaults are those of the release.
+
+    video_layers: the number of blocks in the video encoder. sine: whether the table of the video's positions has sines
+    instead of learned values. text_positions: whether texts have positions in the joint encoder. alignability: whether
+    a head predicts which texts can be aligned.
+    """
+
+    positions: int = 1024
+    video_layers: int = 6
+    sine: bool = False
+    text_positions: bool = False
+    alignability: bool = False
+
+
+class Aligned(NamedTuple):
+    """TAN's outputs for A videos and the texts of B videos, which are the same videos.
+
+    dual, joint: (A, stages, T, B, N) cosines of rows with texts. In ``joint``, the texts of video b are encoded with
+    video b. dual_alignability, joint_alignability: (B, N, 1) and (B, stages, N, 1) logits; None without the head.
+    dual_video, dual_text: (A, stages, T, C) and (B, N, C) unit vectors. joint_video, joint_text: the outputs of the
+    joint encoder, (A, stages, T, C) and (B, stages, N, C).
+    """
+
+    dual: Tensor
+    joint: Tensor
+    dual_alignability: Tensor | None
+    joint_alignability: Tensor | None
+    dual_video: Tensor
+    dual_text: Tensor
+    joint_video: Tensor
+    joint_text: Tensor
+
+
+class Tan(JointEncoder):
+    """The network: separate encoders of video and texts (dual), and a joint encoder of both."""
+
+    config: TanConfig
+
+    def __init__(self, config: TanConfig) -> None:
+        super().__init__(config)
+        self.video_temporal_encoder = Encoder(config, config.video_layers)
+        self.ln_video_post_enc = nn.LayerNorm(config.width)
+        if config.sine:
+            del self.temporal_pos_embed
+            self.register_buffer("temporal_pos_embed", sines(config.positions, config.width))
+        if config.alignability:
+            self.binary_head = nn.Linear(config.width, 1)
+
+    def forward(
+        self,
+        features: Tensor,
+        texts: Tensor,
+        video_padding: Tensor | None = None,
+        text_padding: Tensor | None = None,
+        *,
+        start: int = 0,
+        interpolate_from: int | None = None,
+        text_interpolate_from: int | None = None,
+    ) -> Aligned:
+        """Return the outputs for (A, T, D) features and the (A, N, E) texts of the same videos.
+
+        video_padding, text_padding: as in ``joint``. start: the position of the first row; the release draws it from
+        0..T // 2 - 1, for each branch. interpolate_from, text_interpolate_from: see ``of_length``.
+        """
+        video = self.video_rows(
+            features, of_length(self.temporal_pos_embed, features.shape[1], start=start, source=interpolate_from)
+        )
+        text = self.text_rows(texts)
+        stages = self.video_temporal_encoder(video, video_padding)
+        stages[-1] = self.ln_video_post_enc(stages[-1])
+        dual_video = functional.normalize(torch.stack(stages, dim=1), dim=-1)
+        dual_text = functional.normalize(text, dim=-1)
+        placed = text
+        if self.config.text_positions:
+            table = of_length(self.text_temporal_pos_embed, texts.shape[1], source=text_interpolate_from)
+            placed = text + self.ln_position_init(table)
+        joint_video, joint_text = (
+            torch.stack(each, dim=1) for each in self.joint(video, placed, video_padding, text_padding)
+        )
+        joint = torch.einsum(
+            "astc,bskc->astbk", functional.normalize(joint_video, dim=-1), functional.normalize(joint_text, dim=-1)
+        )
+        head = self.binary_head if self.config.alignability else None
+        return Aligned(
+            torch.einsum("astc,bkc->astbk", dual_video, dual_text),
+            joint,
+            None if head is None else head(text),
+            None if head is None else head(joint_text),
+            dual_video,
+            dual_text,
+            joint_video,
+            joint_text,
+        )
+
+
+def of_length(table: Tensor, length: int, *, start: int = 0, source: int | None = None) -> Tensor:
+    """Return (length, C) positions: the rows from ``start`` on, or the first ``source`` ones, interpolated."""
+    return table[start : start + length] if source is None else interpolated(table[:source], length)
+
+
+def sines(positions: int, width: int) -> Tensor:
+    """Return the (positions, width) table of sines and cosines; the positions span one turn."""
+    angle = torch.arange(positions) / (positions - 1 + 1e-6) * 2 * math.pi
+    angles = angle[:, None] / 10_000 ** (torch.arange(width, dtype=torch.float32) // 2 * 2 / width)
+    return torch.stack((angles[:, 0::2].sin(), angles[:, 1::2].cos()), dim=2).flatten(1)
+
+
+def said_at(start_s: Tensor, end_s: Tensor, length: int) -> Tensor:
+    """Return the (B, N, length) mask of the rows t of sentences, start <= t < end, for (B, N) times in seconds."""
+    t = torch.arange(length, device=start_s.device)
+    return (start_s[..., None] <= t) & (t < end_s[..., None])
+
+
+def contrastive_loss(cosines: Tensor, said: Tensor, text_padding: Tensor) -> Tensor:
+    """Return the loss of TAN's first stage for the (B, stages, T, B, N) cosines of a branch.
+
+    said: (B, N, T), from ``said_at``. text_padding: (B, N). It is the mean of two softmax losses: each row with a text
+    against all texts of the batch, and each text with a row against all rows, including padding. The loss of both
+    branches is the mean of their losses.
+    """
+    n, stages, rows = cosines.shape[:3]
+    kept = ~text_padding.flatten()
+    positive = torch.zeros(n, rows, *said.shape[:2], dtype=torch.bool, device=said.device)
+    every = torch.arange(n)
+    positive[every, :, every] = said.transpose(1, 2)
+    positive = positive.flatten(2)[..., kept].flatten(0, 1)
+    logits = (cosines / TEMPERATURE).flatten(3)[..., kept].transpose(0, 1).reshape(stages, n * rows, -1)
+    right = logits.masked_fill(~positive, -6e4)
+    of_rows, of_texts = (
+        (logits.logsumexp(dim) - right.logsumexp(dim))[:, positive.any(dim - 1)].mean() for dim in (2, 1)
+    )
+    return (of_rows + of_texts) / 2
 
 
 def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
@@ -53,7 +194,7 @@ def network_of(tensors: Mapping[str, Tensor], *, text_positions: bool = False, h
         joint_layers=joint_layers,
         positions=positions,
         video_layers=video_layers,
-        video_positions="sine" if torch.allclose(table, sines(positions, width)) else "learned",
+        sine=torch.allclose(table, sines(positions, width)),
         text_positions=text_positions,
         alignability="binary_head.weight" in tensors,
     )

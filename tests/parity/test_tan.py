@@ -11,10 +11,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from stepline.models.tan import Block, Encoder, QuickGelu, Tan  # noqa: E402
-from stepline.models.tan_config import TanConfig  # noqa: E402
+from stepline.models.tan import Block, Encoder, QuickGelu  # noqa: E402
 from tests.parity import TOLERANCE, weights  # noqa: E402
-from tests.parity.tan import network_of  # noqa: E402
+from tests.parity.tan import Tan, TanConfig, network_of  # noqa: E402
 
 
 def test_the_published_sizes_are_the_defaults(parity: Path) -> None:
