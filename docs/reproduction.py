@@ -186,10 +186,11 @@ INTRODUCTION = (
     "A number that needs more says so."
 )
 PARITY = (
-    "Missing weights do not leave a network untested: the tests compare [backbones]"
-    "(backbones.md#checked-against-the-reference-implementations), the [heads of article grounding](article-grounding.md), "
-    "[PDVC](pss.md#choices-where-the-paper-is-silent) and [HiREST's joint model](hirest.md#methods) with the released code. "
-    "Filled with the same values, both give the same outputs, up to a relative error of 1e-4."
+    "Missing weights do not leave a network untested: the tests compare "
+    "[backbones](backbones.md#checked-against-the-reference-implementations), "
+    "the [heads of article grounding](article-grounding.md), [PDVC](pss.md#choices-where-the-paper-is-silent) and "
+    "[HiREST's joint model](hirest.md#methods) with the released code. Filled with the same values, both give the same "
+    "outputs, up to a relative error of 1e-4."
 )
 LEGEND: dict[Status, str] = {
     "exact": "our value rounds to the printed digits.",
