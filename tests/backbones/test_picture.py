@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stepline.backbones.parity import seed_of
 from stepline.backbones.picture import Pictures, picture
 from stepline.media.decode import frames
 from stepline.media.frame import ArrayFrame
 from stepline.spec import Step
 from tests.media.clips import CFR_30, make
+from tests.parity import seed_of
 
 cv2 = pytest.importorskip("cv2")
 PIL = pytest.importorskip("PIL.Image")
