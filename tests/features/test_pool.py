@@ -106,15 +106,6 @@ def test_vectors_that_are_compared_by_the_dot_product_keep_their_length(bank: Ba
     np.testing.assert_allclose(found["c"][0], ROWS["c"].mean(0, dtype=np.float64), rtol=1e-6)
 
 
-def test_each_crop_that_is_kept_has_its_own_vector(bank: Bank) -> None:
-    five = replace(SPEC, name="five", steps=(("five_crop", 4, "round"),), crops=5, dimension=30)
-    wide = {video: np.tile(each, 5) * np.arange(1, 31, dtype=np.float16) for video, each in ROWS.items()}
-    found = made(written(five, **wide), "video", of_videos(bank, "mine"))
-    assert found.crops("a").shape == (1, 5, 6)
-    np.testing.assert_allclose(np.linalg.norm(found.crops("a"), axis=2), 1, rtol=1e-6)
-    np.testing.assert_allclose(found.crops("a")[0, 4], unit(wide["a"][:, 24:].mean(0, dtype=float)), rtol=1e-6)
-
-
 def test_only_what_changed_is_computed(bank: Bank) -> None:
     spec = PooledSpec.of(bank, "shot", "mean")
     files = [paths.features("mine", shard, spec) / "features/c/0/0" for shard in ("000", "001")]

@@ -168,12 +168,6 @@ class Bank(Mapping[str, Rows]):
         row: Rows = rows[self.clips[video][start_s, end_s]]
         return row
 
-    def crops(self, video: str) -> Rows:
-        """Return the (T, C, d) vectors of the C crops of a video's rows; C is 1 if the spec keeps no crops apart."""
-        rows, number = self[video], self.spec.get("crops", 1)
-        apart: Rows = rows.reshape(len(rows), number, self.dimension // number)
-        return apart
-
     def window(self, video: str, start_s: float, end_s: float) -> Rows:
         """Return the (n, D) rows of ``video`` with times in [start_s, end_s), n >= 1.
 

@@ -39,8 +39,8 @@ class PooledSpec(Spec):
 
     source: ``<name>/<id>`` of the spec of the rows. by: what a row stands for: a ``video``, a ``shot`` or a
     ``segment``. spans: the options of the detection of shots, or the sha256 of the file of segments. how: the ``mean``
-    of the rows in the span, or the ``max`` of each value. similarity: with ``cosine``, the vector of each crop is then
-    scaled to length 1. crops: as in ``ClipSpec``. placement: rows are listed clips.
+    of the rows in the span, or the ``max`` of each value. similarity: with ``cosine``, the vector is then scaled to
+    length 1. crops: always 1; it is part of the id of existing rows. placement: rows are listed clips.
     """
 
     revision: int = 1
@@ -49,7 +49,7 @@ class PooledSpec(Spec):
     spans: dict[str, Any] = field(default_factory=dict)
     how: How
     similarity: str
-    crops: int
+    crops: int = 1
     placement: str = "spans"
     dimension: int
     dtype: str = "float32"
@@ -77,7 +77,6 @@ class PooledSpec(Spec):
             by=by,
             how=how,
             similarity="dot product" if by_dot else "cosine",
-            crops=record.get("crops", 1),
             dimension=bank.dimension,
         )
 
@@ -239,5 +238,5 @@ def _vectors(bank: Bank, spec: PooledSpec, video: str, spans: Clips) -> Rows:
         vectors = np.stack([bank.window(video, *span).max(axis=0) for span in spans])
     vectors = np.asarray(vectors, np.float64)
     if spec.similarity == "cosine":
-        vectors = unit(vectors.reshape(-1, spec.dimension // spec.crops)).reshape(vectors.shape)
+        vectors = unit(vectors)
     return vectors

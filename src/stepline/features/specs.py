@@ -15,7 +15,6 @@ MEANINGS = {
     "batches": "whether a batch has clips of one video or of several",
     "by": "what a pooled row stands for",
     "code_sha256": "the code of a custom backbone",
-    "crops": "the number of crops whose vectors a row has, if more than one",
     "compute": "the number type of the network's arithmetic",
     "dimension": "the length of a vector",
     "dtype": "the number type of stored vectors",
