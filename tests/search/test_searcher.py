@@ -395,7 +395,7 @@ def test_pooled_rows_are_searched_until_their_features_change() -> None:
     red, green = COLOURS["red"], COLOURS["green"]
     put(pipeline, {"a": [red, red, green, green], "b": [green, green]})
     bank = Bank.open(pipeline.features.stores("colours"), SPEC)
-    pool(bank, PooledSpec.of(bank, "segment", "mean"), "mine", {"a": [(0, 2), (2, 4)], "b": [(0, 2)]})
+    pool(bank, PooledSpec.of(bank, "segment"), "mine", {"a": [(0, 2), (2, 4)], "b": [(0, 2)]})
     first = state(pipeline, "colours.segment")
     found = find(pipeline, "red", backbone="colours.segment", top=2)
     assert (found.backbone, places(found.matches)[0]) == ("colours.segment", ("a", 0.0))
@@ -403,7 +403,8 @@ def test_pooled_rows_are_searched_until_their_features_change() -> None:
     put(pipeline, {"a": [green, green, red, red], "b": [green, green]})
     assert state(pipeline, "colours.segment") != first
     with pytest.raises(
-        StoreError, match="^the features of a changed after they were pooled: run `stepline bank pool .*mean`$"
+        StoreError,
+        match="^the features of a changed after they were pooled: run `stepline bank pool .*--segments FILE`$",
     ):
         find(pipeline, "red", backbone="colours.segment")
 
