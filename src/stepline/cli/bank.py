@@ -56,7 +56,7 @@ def add(verbs: "Verbs") -> None:
     action.add_argument("out", metavar="OUT", type=Path, help="output folder")
     action.add_argument(
         "--form",
-        choices=("npy", "dict", "hdf5", "pt", "webdataset", "lance", "actionformer", "pdvc"),
+        choices=("npy", "dict", "hdf5", "pt", "actionformer", "pdvc"),
         required=True,
     )
     action.add_argument("--prefix", help="text before the video id in file names (default for pdvc: v_)")

@@ -135,9 +135,13 @@ class Bank(Mapping[str, Rows]):
 
     def check_whole(self) -> None:
         """Raise StoreError if a video does not have one row per hop from 0 s on."""
-        for video, blocks in self.blocks.items():
-            if video in self.clips or len(blocks) > 1 or blocks[0].t0_s:
+        for video in self.blocks:
+            if not self.whole(video):
                 raise StoreError(f"{video} has features of only parts of it: the rows alone do not tell which parts")
+
+    def whole(self, video: str) -> bool:
+        """Return whether a video has one row per hop from 0 s on."""
+        return video not in self.clips and len(self.blocks[video]) == 1 and not self.blocks[video][0].t0_s
 
     @property
     def videos(self) -> frozenset[str]:
