@@ -468,7 +468,7 @@ def test_large_files_are_sent_in_parts(there: Remote, storage: ObjectStorage, mo
 def test_a_remote_bank_is_exported(there: Remote) -> None:
     store.write(there, SPEC, {"a": rows(5, 1), "b": rows(3)}, HOP_S)
     export(Bank.open([there], SPEC), Path("out"), "npy")
-    assert {file.stem: np.load(file).tolist() for file in Path("out").iterdir()} == {
+    assert {file.stem: np.load(file).tolist() for file in Path("out").glob("*.npy")} == {
         "a": rows(5, 1).tolist(),
         "b": rows(3).tolist(),
     }
