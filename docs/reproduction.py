@@ -15,7 +15,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import get_args
 
-from stepline import backbones, models
 from stepline.io import csv_text, write_text
 from stepline.plans import BENCHMARKS
 from stepline.tables.files import markdown_table
@@ -187,9 +186,10 @@ INTRODUCTION = (
     "A number that needs more says so."
 )
 PARITY = (
-    "Missing weights do not leave a network untested: "
-    f"`stepline backbone check` compares {', '.join(backbones.CHECKED)}, and `stepline head check` compares "
-    f"{', '.join(models.CHECKED)}, with the released code. Filled with the same values, both give the same "
+    "Missing weights do not leave a network untested: the tests compare "
+    "[backbones](backbones.md#checked-against-the-reference-implementations), "
+    "the [heads of article grounding](article-grounding.md), [PDVC](pss.md#choices-where-the-paper-is-silent) and "
+    "[HiREST's joint model](hirest.md#methods) with the released code. Filled with the same values, both give the same "
     "outputs, up to a relative error of 1e-4."
 )
 LEGEND: dict[Status, str] = {

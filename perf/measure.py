@@ -2,12 +2,15 @@
 
 import os
 import resource
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
 import psutil
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # some scripts use helpers of the tests
 T = TypeVar("T")
 SMALL = bool(os.environ.get("PERF_SMALL"))
 """Whether the scripts run at a small size, to see that they work. The figures then mean nothing."""

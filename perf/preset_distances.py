@@ -19,13 +19,13 @@ import torch
 from measure import sized
 from numpy.typing import NDArray
 
-from stepline.backbones.parity import weights
 from stepline.backbones.picture import picture
 from stepline.backbones.registry import FAMILIES, presets
 from stepline.features.clips import OUTSIDE, rows
 from stepline.media.read import pyav
 from stepline.media.timeline import Timeline, scan
 from stepline.spec import ClipSpec
+from tests.parity import weights
 
 ROWS = sized(2, small=1)
 RECIPES = (

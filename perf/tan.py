@@ -21,8 +21,8 @@ from stepline.models.blobs import blobs
 from stepline.models.grounding import GroundedVideo
 from stepline.models.ordering import ordered_times
 from stepline.models.step_grounding import Sentences, StepGrounding, per_second
+from stepline.models.step_grounding_config import StepGroundingConfig
 from stepline.models.step_grounding_training import Batches
-from stepline.models.tan_config import StepGroundingConfig
 
 VIDEOS, BATCH = sized((256, 128) if DEVICE == "cuda" else (24, 8), small=(4, 2))
 STEPS, ARTICLES = 11, 433

@@ -26,6 +26,10 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         ["strct: unknown key", "did you mean 'strict'?", "allowed: asr, backbones, benchmarks, datasets, demo"],
     ),
     "unknown key, far from all": ({"qqq": 1}, ["qqq: unknown key; allowed: "]),
+    "removed key, crops": (
+        {"features": {"crops": {"s3d": "ten"}}},
+        ["features.crops: it was removed; delete the key; a backbone of your own can cut several crops"],
+    ),
     "unknown key, nested": (
         {"spacewalk": {"text_encoder": ["tfidf"]}},
         ["spacewalk.text_encoder: unknown key", "did you mean 'text_encoders'?"],

@@ -84,7 +84,6 @@ def test_all_is_what_one_machine_runs():
     assert Requirement(everything).extras == EXTRAS.keys() - {
         "decord",
         "torchcodec",
-        "lance",
         "cluster",
         "test",
         "dev",

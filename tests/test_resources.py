@@ -126,16 +126,6 @@ def test_a_group_of_features_has_time_for_each_network_once(s3d: Path) -> None:
     assert 0 <= asked[1] - asked[0] - 15 * hours < len(two)
 
 
-def test_crops_take_their_time_and_the_disk_of_rows_that_keep_them(s3d: Path) -> None:
-    def asked(crops: str) -> resources.Resources:
-        features = {"crops": {"s3d-mmpt": crops}} if crops else {}
-        return resources.of_extract(of_a_list(10, backbones=["s3d-mmpt"], features=features), "000", gpu=True)
-
-    hours, (one, ten, kept) = of_a_list(10).videos.hours("000"), map(asked, ("", "ten", "ten_kept"))
-    assert (ten.runtime - one.runtime, kept.runtime) == (9 * 15 * hours, ten.runtime)
-    assert (ten.disk_mb, kept.disk_mb) == (one.disk_mb, 10 * one.disk_mb)
-
-
 def value(formula: str, hours: int) -> float:
     """Return what a sum of products is, where there are no weights."""
     known = {"h": hours, "d": 700, "n": 3, "w": 0}

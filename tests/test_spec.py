@@ -77,7 +77,6 @@ NOT_ALLOWED: dict[str, list[Any]] = {
     "interval": [0, 1.5],
     "hop": [0, -4, 4.0],
     "dimension": [0, None],
-    "crops": [0, None, 5.0],
     "offset": [0.5, None, "0"],
     "weights": ["s3d", ["s3d"]],
     "mean": [0.5, (0.5,), (0, 0, NAN), ("0", "0", "0"), [0, 0, 0]],
@@ -131,10 +130,6 @@ STEPS: list[Any] = [
     *(("centre_crop", 4, rounding) for rounding in ("floor", "round", "ceil", "up")),
     ("centre_crop", 4),
     ("centre_crop", 0, "round"),
-    ("five_crop", 4, "round"),
-    ("five_crop", 4),
-    ("ten_crop", 0, "round"),
-    ("ten_crop", 4, "floor"),
     ("jpeg", 95),
     ("jpeg", 0),
     ("jpeg",),
@@ -164,16 +159,6 @@ def test_the_steps_that_are_allowed_are_those_that_pictures_take() -> None:
         assert allowed == taken, steps
 
 
-def test_a_row_keeps_one_vector_or_those_of_all_crops() -> None:
-    ten: tuple[Step, ...] = (("exact", 8, 8, "bilinear"), ("ten_crop", 4, "round"))
-    mean, kept = (dataclasses.replace(CLIP, steps=ten, **more) for more in ({}, {"crops": 10, "dimension": 30}))
-    assert [spec.views for spec in (CLIP, mean, kept)] == [1, 10, 10]
-    assert ("crops" in mean.record(), kept.record()["crops"]) == (False, 10)
-    for wrong in ({"crops": 5, "dimension": 30}, {"crops": 10, "dimension": 31}):
-        with pytest.raises(ConfigError, match=r"^spec 'clip': crops is \d+, not 1 or the 10 crops of its last step"):
-            dataclasses.replace(CLIP, steps=ten, **wrong)
-
-
 def test_a_step_that_is_no_tuple_is_one_line() -> None:
     for step in (["exact", 8, 8, "bilinear"], "centre_square", None):
         with pytest.raises(ConfigError, match="^spec 'clip': steps has .* at position 2, which is unknown"):
@@ -189,7 +174,6 @@ def test_a_step_that_is_no_tuple_is_one_line() -> None:
         ((("centre_square",), ("short_side", 8, "bilinear")), True),
         ((("short_side", 8, "pil_bicubic"), ("centre_crop", 8, "round"), ("jpeg", 95)), True),
         ((("exact", 8, 6, "pil_bicubic"), ("short_side", 4, "bilinear")), True),
-        ((("short_side", 8, "bilinear"), ("ten_crop", 8, "round")), True),
     ],
 )
 def test_a_fixed_size_does_not_depend_on_the_video(steps: tuple[Step, ...], fixed: bool) -> None:

@@ -39,12 +39,6 @@ class MissingError(SteplineError):
     """Something optional (weights, videos, a key) is absent, but required, for example by ``strict``."""
 
 
-class ParityError(SteplineError):
-    """A network's outputs differ from the reference implementation's."""
-
-    code = 1
-
-
 class SetupError(SteplineError):
     """Something that the configuration needs is broken."""
 

@@ -90,14 +90,14 @@ def of_extract(pipeline: Pipeline, shard: str, *, gpu: bool) -> Resources:
     """
     features = pipeline.features
     specs = [spec for spec in map(features.spec_of, features.computed) if isinstance(spec, ClipSpec)]
-    minutes = 60 + (10 + sum(spec.views for spec in specs) * NETWORK_MINUTES[gpu]) * pipeline.videos.hours(shard)
+    minutes = 60 + (10 + len(specs) * NETWORK_MINUTES[gpu]) * pipeline.videos.hours(shard)
     weights = sum(map(_weights_bytes, {name for spec in specs for name in spec.weights}))
     return Resources(
         mem_mb=(NETWORK_MB if specs else CORE_MB)
         + _decoder_mb(pipeline.config) * pipeline.config["features"]["decoders"]
         + ceil(LOADING * weights / MB),
         runtime=ceil(minutes / len(features.computed)),
-        disk_mb=pipeline.videos.disk_mb("extract", shard) * (len(features.computed) + sum(s.crops - 1 for s in specs)),
+        disk_mb=pipeline.videos.disk_mb("extract", shard) * len(features.computed),
         gpu=1 if gpu and specs else None,
     )
 

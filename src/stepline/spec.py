@@ -79,8 +79,6 @@ METHODS = (
 """The interpolation methods of a step."""
 ROUNDINGS = ("floor", "round", "ceil")
 """The rounding of a step's length to pixels."""
-CROPS = {"five_crop": 5, "ten_crop": 10}
-"""The number of crops that such a step, the last one, takes of a picture."""
 Placement = Literal["grid", "middles", "ends", "seconds", "each_second"]
 """The placement of the frames of a clip: see ``ClipSpec``."""
 
@@ -96,16 +94,13 @@ class ClipSpec(FrameSpec):
     tail: the frames after the end of the video or before its start: ``zero`` (the network's input is 0 there),
     ``repeat`` (the nearest frame), ``drop`` (the row is omitted).
 
-    Pictures. steps: from the decoded frame to the picture; then (x / 255 - mean) / std, per channel of RGB. If the last
-    step takes several crops, the network runs on each of them. crops: 1 if a row is the mean of their vectors, scaled
-    to length 1 if ``normalise``; otherwise their number, and a row has the vectors of all crops one after another.
+    Pictures. steps: from the decoded frame to the picture; then (x / 255 - mean) / std, per channel of RGB.
 
     Network. batches: whether a batch has clips of one ``video`` or of several (``mixed``).
     architecture: its family, a key of ``stepline.backbones.registry.FAMILIES``. model: the model of the family, if it
     has several. weights: names in ``stepline.backbones.weights.WEIGHTS``. weights_sha256: (file, sha256) of all their
     files, () until they are known. output: the layer and its pooling. normalise: whether the vector is L2-normalised.
-    compute: the number type of the network's arithmetic. dtype: of stored vectors. dimension: D, of a row; a vector
-    of the network has D / crops values.
+    compute: the number type of the network's arithmetic. dtype: of stored vectors. dimension: D.
     """
 
     architecture: str
@@ -120,7 +115,6 @@ class ClipSpec(FrameSpec):
     offset: int = 0
     tail: Literal["zero", "repeat", "drop"] = "zero"
     steps: tuple[Step, ...]
-    crops: int = 1
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
     output: str
@@ -131,18 +125,11 @@ class ClipSpec(FrameSpec):
     dimension: int
 
     def record(self) -> dict[str, Any]:
-        """Return the spec as plain values; ``batches`` only if it is not ``video``, ``crops`` only if it is not 1."""
+        """Return the spec as plain values; ``batches`` only if it is not ``video``."""
         values = super().record()
         if self.batches == "video":
             del values["batches"]
-        if self.crops == 1:
-            del values["crops"]
         return values
-
-    @property
-    def views(self) -> int:
-        """The number of crops of a picture on which the network runs."""
-        return CROPS.get(str(self.steps[-1][0]), 1) if self.steps else 1
 
     def __post_init__(self) -> None:
         """Raise ConfigError if a field has a value that is not allowed."""
@@ -150,7 +137,7 @@ class ClipSpec(FrameSpec):
             *((each, _is_folder(getattr(self, each)), "the name of a folder") for each in ("name", "label")),
             *(
                 (each, _is_integer(getattr(self, each), 1), "an integer of 1 or more")
-                for each in ("num_frames", "interval", "hop", "dimension", "crops")
+                for each in ("num_frames", "interval", "hop", "dimension")
             ),
             ("offset", _is_integer(self.offset), "an integer"),
             ("fps", _is_number(self.fps) and self.fps > 0, "a finite number above 0"),
@@ -173,11 +160,6 @@ class ClipSpec(FrameSpec):
                     f"spec {self.name!r}: steps has {step!r} at position {i + 1}, which is unknown or not allowed "
                     "there: see stepline.backbones.picture.Pictures.after"
                 )
-        if self.crops not in (1, self.views) or self.dimension % self.crops:
-            raise ConfigError(
-                f"spec {self.name!r}: crops is {self.crops!r}, not 1 or the {self.views} crops of its last step, whose "
-                f"vectors share the dimension {self.dimension}"
-            )
 
 
 def _is_folder(value: Any) -> bool:
@@ -198,8 +180,6 @@ def _is_colour(value: Any) -> bool:
 
 def _follows(before: tuple[Step, ...], step: Any) -> bool:
     """Return whether ``stepline.backbones.picture`` supports the step after the previous ones."""
-    if before and before[-1][0] in CROPS:
-        return False
     methods = METHODS if {*FLOAT_METHODS}.isdisjoint(word for each in before for word in each) else FLOAT_METHODS
     match step if isinstance(step, tuple) else ():
         case ("short_side", int(size), method, *rounding):
@@ -210,7 +190,7 @@ def _follows(before: tuple[Step, ...], step: Any) -> bool:
             return min(width, height) > 0 and method in methods
         case ("centre_square",):
             return not before
-        case ("centre_crop" | "five_crop" | "ten_crop", int(size), rounding):
+        case ("centre_crop", int(size), rounding):
             return size > 0 and rounding in ROUNDINGS
         case ("jpeg", int(quality)):
             return 1 <= quality <= 100 and methods == METHODS
@@ -220,7 +200,7 @@ def _follows(before: tuple[Step, ...], step: Any) -> bool:
 def fixed_size(steps: tuple[Step, ...]) -> bool:
     """Return whether pictures after the steps have the same size for all videos."""
     words = [step[0] for step in steps]
-    return not {"exact", "centre_crop", *CROPS}.isdisjoint(words) or {"centre_square", "short_side"} <= {*words}
+    return not {"exact", "centre_crop"}.isdisjoint(words) or {"centre_square", "short_side"} <= {*words}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
-"""The reference of a network, for a module that names its folder ``FOLDER``."""
+"""The reference of a network, for a module that names its folder ``FOLDER`` and imports its check as ``reference``."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,23 @@ def golden(request: pytest.FixtureRequest, parity: Path) -> dict[str, Any]:
         return {name: array for name, array in loaded.items() if not name.startswith("full")}
 
 
+@pytest.fixture
+def errors(request: pytest.FixtureRequest, manifest: Any, golden: dict[str, Any]) -> Callable[..., dict[str, float]]:
+    """The errors of the small networks, in some outputs of the golden file."""
+
+    def compute(*names: str) -> dict[str, float]:
+        arrays = {name: golden[name] for name in ("recipe_json", *names)}
+        found = request.module.reference.outputs(manifest, arrays, Path(request.module.FOLDER))
+        return {each.name: each.error for each in found}
+
+    return compute
+
+
 @pytest.fixture(scope="module")
 def tensors(manifest: Any) -> dict[str, Any]:
     """The small network's weights, by the names of the published checkpoint."""
     torch = pytest.importorskip("torch")
-    from stepline.backbones.parity import weights
+    from tests.parity import weights
 
     tiny = manifest["configs"]["tiny"]
     return {name: torch.tensor(array) for name, array in weights(tiny["keys"], tiny["digest_sha256"]).items()}

@@ -14,23 +14,15 @@ import torch
 
 from stepline.backbones import egovlp
 from stepline.backbones.egovlp import TOKENIZER, SpaceTimeTransformer, VideoTower, load, load_text
-from stepline.backbones.parity import TOLERANCE, check, recipe
-from stepline.backbones.parity.egovlp import config_of, outputs
 from stepline.backbones.presets.egovlp import FROZEN, NLQ, SPACEWALK, TOWERS
 from stepline.backbones.weights import WEIGHTS
 from stepline.errors import StoreError
+from tests.parity import TOLERANCE
+from tests.parity import egovlp as reference
 
 FOLDER = "egovlp"
+Errors = Callable[..., dict[str, float]]
 CHECKPOINT = "EgoVLP_PT_BEST.pth"
-
-
-@pytest.fixture(scope="module")
-def golden(parity: Path) -> dict[str, Any]:
-    """The golden file with its tiny cases alone."""
-    with np.load(parity / "egovlp/golden_a.npz") as loaded:
-        arrays = {name: loaded[name] for name in loaded.files if name.startswith("tiny")}
-        made = {name: each for name, each in recipe(loaded).items() if "/tiny" in name}
-    return arrays | {"recipe_json": np.array(json.dumps(made))}
 
 
 @pytest.fixture
@@ -39,13 +31,9 @@ def published(
 ) -> dict[str, torch.Tensor]:
     """Tensors by the names of the published checkpoint, of tiny dimensions, and towers of such."""
     described = manifest["configs"]["tiny"]
-    config = config_of({name: shape for name, (shape, *_) in described["keys"].items()})
+    config = reference.config_of({name: shape for name, (shape, *_) in described["keys"].items()})
     monkeypatch.setattr(egovlp, "Config", lambda: config)
     return dict(tensors)
-
-
-def _errors(manifest: Any, golden: dict[str, Any], folder: Path) -> dict[str, float]:
-    return {output.name: output.error for output in outputs(manifest, golden, folder)}
 
 
 def _clips(count: int = 2, frames: int = 4) -> torch.Tensor:
@@ -84,21 +72,6 @@ def _with_tokenizer(files: dict[str, Path]) -> dict[str, Path]:
     return files | {TOKENIZER: path}
 
 
-def test_the_tiny_network_gives_the_references_outputs(manifest: Any, golden: dict[str, Any], parity: Path) -> None:
-    errors = _errors(manifest, golden, parity)
-    assert set(errors) == set(golden) - {"recipe_json", "tiny/input_ids", "tiny/attention_mask"}
-    assert max(errors.values()) <= TOLERANCE
-
-
-@pytest.mark.slow
-def test_the_published_network_gives_the_references_outputs(parity: Path) -> None:
-    folder = parity / "egovlp"
-    for output in check(
-        "stepline.backbones.parity", ["egovlp"], "egovlp", folder / "manifest.json", folder / "golden_a.npz"
-    ):
-        assert output.error <= TOLERANCE, output.name
-
-
 def _eps(network: SpaceTimeTransformer, clips: torch.Tensor) -> torch.Tensor:
     for block in network.blocks:
         block.norm1.eps = 1e-5
@@ -117,23 +90,15 @@ def test_every_listed_mistake_is_made(mistakes: Any) -> None:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_the_check_catches(
-    mistake: str, manifest: Any, golden: Any, mistakes: Any, parity: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_check_catches(mistake: str, errors: Errors, mistakes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     forward = SpaceTimeTransformer.forward
     caught_by, mistaken = MISTAKES[mistake]
     monkeypatch.setattr(
         SpaceTimeTransformer, "forward", lambda network, clips: forward(network, mistaken(network, clips))
     )
-    errors = _errors(manifest, golden, parity)
-    assert errors[caught_by] > TOLERANCE
-    assert errors["tiny_t4/video_embed"] == pytest.approx(mistakes[mistake], rel=0.1)
-
-
-def test_the_check_refuses_another_input(manifest: Any, golden: dict[str, Any], parity: Path) -> None:
-    made = {name.replace("/a/", "/other/"): each for name, each in recipe(golden).items()}
-    with pytest.raises(StoreError, match="egovlp/other/tiny_t4 differs from the golden file's"):
-        list(outputs(manifest, golden | {"recipe_json": np.array(json.dumps(made))}, parity))
+    found = errors(caught_by, "tiny_t4/video_embed")
+    assert found[caught_by] > TOLERANCE
+    assert found["tiny_t4/video_embed"] == pytest.approx(mistakes[mistake], rel=0.1)
 
 
 def test_the_public_files_form_is_loaded(

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,35 +8,19 @@ import pytest
 import torch
 
 from stepline.backbones import clip_text, eva_clip
-from stepline.backbones.parity import TOLERANCE, Golden
-from stepline.backbones.parity import eva_clip as parity_eva_clip
 from stepline.backbones.presets.eva_clip import PRESETS, TOWERS
 from stepline.backbones.torchvision import make_importable
 from stepline.errors import StoreError
+from tests.parity import TOLERANCE
+from tests.parity import eva_clip as reference
 
 FOLDER = "evaclip"
-
-
-def errors(manifest: Any, golden: Golden) -> dict[str, float]:
-    return {output.name: output.error for output in parity_eva_clip.outputs(manifest, golden, Path("evaclip"))}
-
-
-def test_the_small_network_gives_the_reference_outputs(manifest: Any, golden: Golden) -> None:
-    """The published size is in ``tests/real``, where its weights are made once for all."""
-    found = errors(manifest, golden)
-    assert set(found) == set(golden) - {"recipe_json"}
-    assert max(found.values()) <= TOLERANCE
-    assert found["token_ids"] == 0
-
-
-def test_a_file_with_one_output_is_enough(manifest: Any, golden: Golden) -> None:
-    only = {name: golden[name] for name in ("recipe_json", "tiny/text_embed")}
-    assert list(errors(manifest, only)) == ["tiny/text_embed"]
+Errors = Callable[..., dict[str, float]]
 
 
 @pytest.mark.parametrize("mistake", ["visual ln eps 1e-5", "bgr", "text: no causal mask", "text: quickgelu"])
 def test_the_check_sees_the_mistake(
-    mistake: str, manifest: Any, golden: Golden, mistakes: Any, monkeypatch: pytest.MonkeyPatch
+    mistake: str, errors: Errors, mistakes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     image_tower, text_tower = eva_clip.ImageTower, clip_text.tower
 
@@ -56,7 +41,7 @@ def test_the_check_sees_the_mistake(
     monkeypatch.setattr(eva_clip, "ImageTower", Mistaken)
     monkeypatch.setattr(clip_text, "tower", mistaken)
     name = "tiny/text_embed" if mistake.startswith("text") else "tiny/image_embed"
-    found = errors(manifest, {each: golden[each] for each in ("recipe_json", name)})[name]
+    found = errors(name)[name]
     assert found > TOLERANCE
     assert found == pytest.approx(mistakes["tiny"][mistake], rel=1e-3, abs=1e-6)
 
@@ -64,13 +49,13 @@ def test_the_check_sees_the_mistake(
 @pytest.fixture
 def config(manifest: Any, monkeypatch: pytest.MonkeyPatch) -> eva_clip.Config:
     """The small network, in place of the published one."""
-    config = parity_eva_clip.config_of(manifest["configs"]["tiny"]["config"])
+    config = reference.config_of(manifest["configs"]["tiny"]["config"])
     monkeypatch.setattr(eva_clip, "Config", lambda: config)
     return config
 
 
 def test_the_published_dimensions_are_those_of_the_manifest_and_of_open_clip(manifest: Any) -> None:
-    assert parity_eva_clip.config_of(manifest["configs"]["full"]["config"]) == eva_clip.Config()
+    assert reference.config_of(manifest["configs"]["full"]["config"]) == eva_clip.Config()
     make_importable()
     from open_clip import get_model_config
     from open_clip.model import CustomTextCLIP
@@ -119,7 +104,7 @@ def test_the_public_example_is_an_anchor(
 ) -> None:
     """With towers that give the published probabilities the error is 0; a logit further off, 1."""
     image = np.array([[0.6, 0.8, 0.0]], np.float32)
-    monkeypatch.setattr(parity_eva_clip, "files_of", lambda _: {})
+    monkeypatch.setattr(reference, "files_of", lambda _: {})
     seen: list[torch.Tensor] = []
 
     class Shown(torch.nn.Module):
@@ -131,18 +116,18 @@ def test_the_public_example_is_an_anchor(
         off = 0.0
 
         def tokens(self, text: str) -> list[int]:
-            return [list(parity_eva_clip.EXAMPLE).index(text)]
+            return [list(reference.EXAMPLE).index(text)]
 
         def encode(self, tokens: list[int]) -> Any:
-            logit = np.log(list(parity_eva_clip.EXAMPLE.values()))[tokens[0]] + self.off * (tokens[0] == 1)
+            logit = np.log(list(reference.EXAMPLE.values()))[tokens[0]] + self.off * (tokens[0] == 1)
             return (image[0] * (1 + logit / 100)).astype(np.float32)
 
     monkeypatch.setattr(eva_clip, "load", lambda *_: Shown())
     monkeypatch.setattr(eva_clip, "load_text", lambda *_: Texts())
-    (anchor,) = parity_eva_clip.anchors(parity / "real_outputs")
+    (anchor,) = reference.anchors(parity / "real_outputs")
     assert anchor.error < 1e-3 < anchor.allowed
     assert seen[0].shape == (1, 3, 1, 224, 224)
     assert -2 < float(seen[0].min()) < float(seen[0].max()) < 2.8
     Texts.off = 1.0
-    (anchor,) = parity_eva_clip.anchors(parity / "real_outputs")
+    (anchor,) = reference.anchors(parity / "real_outputs")
     assert anchor.error == pytest.approx(1, abs=1e-3)

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,43 +8,18 @@ import torch
 from safetensors.torch import save_file
 
 from stepline.backbones import clip_text, internvideo
-from stepline.backbones.parity import TOLERANCE, Golden
-from stepline.backbones.parity import internvideo as parity_internvideo
 from stepline.backbones.presets.internvideo import PRESETS, TOWERS
 from stepline.errors import StoreError
+from tests.parity import TOLERANCE
+from tests.parity import internvideo as reference
 
 FOLDER = "internvideo"
-
-
-def errors(manifest: Any, golden: Golden) -> dict[str, float]:
-    return {output.name: output.error for output in parity_internvideo.outputs(manifest, golden, Path("internvideo"))}
-
-
-def test_the_small_networks_give_the_reference_outputs(manifest: Any, golden: Golden) -> None:
-    found = errors(manifest, golden)
-    assert set(found) == set(golden) - {"recipe_json"}
-    assert max(found.values()) <= TOLERANCE
-    assert found["token_ids"] == 0
-
-
-@pytest.mark.slow
-def test_the_published_size_gives_the_reference_outputs(parity: Path, manifest: Any) -> None:
-    """Of 8 frames; what another number of frames does is seen in the small networks."""
-    with np.load(parity / "internvideo/golden_a.npz") as loaded:
-        golden = {name: loaded[name] for name in ("recipe_json", "full_t8/video_embed", "full/text_embed")}
-    found = errors(manifest, golden)
-    assert set(found) == set(golden) - {"recipe_json"}
-    assert max(found.values()) <= TOLERANCE
-
-
-def test_a_file_with_one_output_is_enough(manifest: Any, golden: Golden) -> None:
-    only = {name: golden[name] for name in ("recipe_json", "tiny_t16/video_embed")}
-    assert list(errors(manifest, only)) == ["tiny_t16/video_embed"]
+Errors = Callable[..., dict[str, float]]
 
 
 @pytest.mark.parametrize("mistake", ["bgr", "time_reversed", "balance zero", "ln eps 1e-6"])
 def test_the_check_sees_the_mistake(
-    mistake: str, manifest: Any, golden: Golden, mistakes: Any, monkeypatch: pytest.MonkeyPatch
+    mistake: str, errors: Errors, mistakes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reference's figures are of the case with 8 frames; rounding is up to 1e-7 of them."""
 
@@ -58,9 +34,9 @@ def test_the_check_sees_the_mistake(
             flipped = {"bgr": [1], "time_reversed": [2]}.get(mistake)
             return super().forward(clips.flip(flipped) if flipped else clips)
 
-    for module in (internvideo, parity_internvideo):
+    for module in (internvideo, reference):
         monkeypatch.setattr(module, "VideoTower", Mistaken)
-    (found,) = errors(manifest, {name: golden[name] for name in ("recipe_json", "tiny_t8/video_embed")}).values()
+    (found,) = errors("tiny_t8/video_embed").values()
     assert found > TOLERANCE
     assert found == pytest.approx(mistakes["tiny"][mistake], rel=1e-3, abs=2e-7)
 
@@ -69,7 +45,7 @@ def test_the_check_sees_the_mistake(
 def config(manifest: Any, monkeypatch: pytest.MonkeyPatch) -> internvideo.Config:
     """The small network, in place of the published one."""
     shapes = {key: shape for key, (shape, *_) in manifest["configs"]["tiny"]["keys"].items()}
-    config = parity_internvideo.config_of(manifest["args"]["tiny"], shapes)
+    config = reference.config_of(manifest["args"]["tiny"], shapes)
     monkeypatch.setattr(internvideo, "Config", lambda: config)
     return config
 
@@ -80,7 +56,7 @@ def clips(config: internvideo.Config, frames: int) -> torch.Tensor:
 
 def test_the_published_dimensions_are_those_of_the_manifest(manifest: Any) -> None:
     shapes = {key: shape for key, (shape, *_) in manifest["configs"]["full"]["keys"].items()}
-    assert parity_internvideo.config_of(manifest["args"]["full"], shapes) == internvideo.Config()
+    assert reference.config_of(manifest["args"]["full"], shapes) == internvideo.Config()
 
 
 def test_both_layouts_of_checkpoints_give_one_network(

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stepline.backbones.parity import seed_of
 from stepline.backbones.picture import Pictures, picture
 from stepline.media.decode import frames
 from stepline.media.frame import ArrayFrame
 from stepline.spec import Step
 from tests.media.clips import CFR_30, make
+from tests.parity import seed_of
 
 cv2 = pytest.importorskip("cv2")
 PIL = pytest.importorskip("PIL.Image")
@@ -180,20 +180,6 @@ def test_round_is_that_of_torchvision() -> None:
         assert np.array_equal(picture(frame, (("centre_crop", 4, "round"),)), theirs)
 
 
-@pytest.mark.parametrize("size", [(9, 10), (11, 12), (13, 4), (4, 4)])
-def test_several_crops_are_those_of_torchvision(size: tuple[int, int]) -> None:
-    pytest.importorskip("torch")
-    from stepline.backbones.torchvision import make_importable
-
-    make_importable()
-    from torchvision.transforms.functional import five_crop, ten_crop
-
-    frame = noise(*size)
-    for step, theirs in (("five_crop", five_crop), ("ten_crop", ten_crop)):
-        crops = np.concatenate([np.asarray(crop) for crop in theirs(PIL.fromarray(frame.image), 4)])
-        assert np.array_equal(picture(frame, ((step, 4, "round"),)), crops)
-
-
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a video of grey noise: programs differ in where they say that a pixel's colour is."""
@@ -263,8 +249,6 @@ def test_what_chains_begin_with_is_computed_once() -> None:
         ((("short_side", 0, "swscale_bicubic"),), "is not applicable: it leaves 0 x 0 pixels"),
         ((("exact", 9, -1, "bilinear"),), "is not applicable: it leaves 9 x -1 pixels"),
         ((("jpeg", 101),), "the step ('jpeg', 101) is not known"),
-        ((("ten_crop", 41, "round"),), "is not applicable: the picture has 60 x 40 pixels"),
-        ((("five_crop", 9, "round"), ("jpeg", 95)), "the step ('jpeg', 95) cannot follow ('five_crop', 9, 'round')"),
         (
             (("exact", 9, 9, "bilinear"), ("jpeg", 95)),
             "needs 8-bit pictures: it cannot follow a step on floats",

@@ -45,25 +45,6 @@ def test_precision_reader_and_what_is_stored_come_from_the_configuration() -> No
     assert resolve("histogram", changed).reader == "decord"
 
 
-def test_crops_replace_the_final_centre_crop() -> None:
-    def cropped(name: str, crops: str) -> Any:
-        return resolve(name, config(features={"crops": {name: crops}}))
-
-    centre: Any = resolve("s3d-mmpt", config(features={"crops": {"eva_clip-hirest": "ten"}}))
-    assert centre == resolve("s3d-mmpt", config())
-    five, kept = cropped("s3d-mmpt", "five"), cropped("s3d-mmpt", "ten_kept")
-    assert five.steps == (*centre.steps[:-1], ("five_crop", 224, "floor"))
-    assert (five.crops, five.dimension, kept.crops, kept.views, kept.dimension) == (1, 512, 10, 10, 5120)
-    assert registry.tower_of(five) is not None
-    assert registry.tower_of(kept) is None
-    with pytest.raises(
-        ConfigError, match=r"^config: features.crops.s3d-dropdtw: ten crops replace a centre crop, .*'exact"
-    ):
-        cropped("s3d-dropdtw", "ten")
-    with pytest.raises(ConfigError, match="^config: features.crops: 'histogram' is not the name of a network$"):
-        cropped("histogram", "ten")
-
-
 @pytest.mark.parametrize("name", ["histogram", "s3d-pss"])
 def test_a_reader_that_is_not_installed_is_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STEPLINE_CONDA", raising=False)

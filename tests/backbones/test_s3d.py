@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,48 +13,21 @@ pytest.importorskip("torch")
 
 import torch
 
-from stepline.backbones import parity as recipe
 from stepline.backbones import s3d
-from stepline.backbones.parity import TOLERANCE
-from stepline.backbones.parity import s3d as check
 from stepline.backbones.presets.s3d import PRESETS, TOWERS
 from stepline.errors import StoreError
+from tests import parity as recipe
+from tests.parity import TOLERANCE, read_golden
+from tests.parity import s3d as reference
 
 PRESET = {spec.name: spec for spec in PRESETS}
 MIXED, EMBEDDING = PRESET["s3d-htstep"], PRESET["s3d-oepp"]
-weights = cache(lambda folder: recipe.weights(**_described(folder)))
-
-
-def _described(folder: Path) -> dict[str, Any]:
-    manifest = json.loads((folder / "manifest.json").read_text())
-    return {"keys": manifest["keys"], "digest": manifest["digest_sha256"]}
-
-
-@pytest.fixture
-def errors(parity: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, float]]:
-    """The relative error of each output of one case, or of all."""
-    folder = parity / "s3d"
-    monkeypatch.setattr(check, "weights", lambda *_: {key: array.copy() for key, array in weights(folder).items()})
-
-    def compute(case: str = "") -> dict[str, float]:
-        with np.load(folder / "golden_a.npz") as loaded:
-            golden = {key: array for key, array in loaded.items() if key == "recipe_json" or key.startswith(case)}
-        manifest = json.loads((folder / "manifest.json").read_text())
-        return {output.name: output.error for output in check.outputs(manifest, golden, folder)}
-
-    return compute
-
-
-@pytest.mark.slow
-def test_every_output_is_the_references(errors: Callable[..., dict[str, float]]) -> None:
-    found = errors()
-    assert len(found) == 12
-    assert max(found.values()) <= TOLERANCE
+CASE = "v16_200/"
 
 
 def video(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     def apply(monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(check, "video01", lambda *made: np.ascontiguousarray(change(recipe.video01(*made))))
+        monkeypatch.setattr(reference, "video01", lambda *made: np.ascontiguousarray(change(recipe.video01(*made))))
 
     return apply
 
@@ -68,7 +40,7 @@ def norms(change: Callable[[Any], object]) -> Callable[[pytest.MonkeyPatch], Non
                     change(module)
             return s3d.folded(network)
 
-        monkeypatch.setattr(check, "folded", changed)
+        monkeypatch.setattr(reference, "folded", changed)
 
     return apply
 
@@ -93,15 +65,26 @@ MISTAKES = {
 }
 
 
+@pytest.fixture(scope="module")
+def weights(parity: Path) -> dict[str, Any]:
+    manifest = json.loads((parity / "s3d/manifest.json").read_text())
+    return recipe.weights(manifest["keys"], manifest["digest_sha256"])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_seen(
-    mistake: str, errors: Callable[..., dict[str, float]], parity: Path, monkeypatch: pytest.MonkeyPatch
+    mistake: str, weights: dict[str, Any], parity: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed = json.loads((parity / "s3d/mutations.json").read_text())
+    folder = parity / "s3d"
+    manifest, listed = (json.loads((folder / f"{name}.json").read_text()) for name in ("manifest", "mutations"))
     assert listed.keys() == MISTAKES.keys()
+    monkeypatch.setattr(reference, "weights", lambda *_: {key: array.copy() for key, array in weights.items()})
     MISTAKES[mistake](monkeypatch)
-    error = errors("v16_200/")["v16_200/video_embedding"]
+    shown = read_golden(folder / "golden_a.npz")
+    golden = {name: array for name, array in shown.items() if name.startswith((CASE, "recipe_json"))}
+    found = {output.name: output.error for output in reference.outputs(manifest, golden, folder)}
+    error = found[f"{CASE}video_embedding"]
     assert error > TOLERANCE
     assert error == pytest.approx(listed[mistake], rel=1e-3)
 

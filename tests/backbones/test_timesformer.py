@@ -1,38 +1,23 @@
 """TimeSformer: the reference's outputs, mistakes that the check catches, and the checkpoint's forms."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from stepline.backbones import timesformer
-from stepline.backbones.parity import TOLERANCE, recipe
-from stepline.backbones.parity.timesformer import config_of, outputs
 from stepline.backbones.presets.timesformer import DISTANT, HTSTEP, HTSTEP_AS_RELEASED
 from stepline.backbones.timesformer import CHECKPOINT, STEPS, Timesformer, load
 from stepline.backbones.weights import WEIGHTS
 from stepline.errors import StoreError
+from tests.parity import TOLERANCE
+from tests.parity import timesformer as reference
 
-FOLDER, CASE = "timesformer", "tiny_4x64"
-
-
-def _golden(parity: Path, *cases: str) -> dict[str, Any]:
-    """Return the golden file with these cases alone."""
-    with np.load(parity / "timesformer/golden_a.npz") as loaded:
-        arrays = {name: loaded[name] for name in loaded.files if name.startswith(tuple(f"{case}/" for case in cases))}
-        made = {"case": {case: recipe(loaded)["case"][case] for case in cases}}
-    return arrays | {"recipe_json": np.array(json.dumps(made))}
-
-
-@pytest.fixture(scope="module")
-def golden(parity: Path) -> dict[str, Any]:
-    """The golden file with its tiny case alone."""
-    return _golden(parity, CASE)
+FOLDER, OUTPUT = "timesformer", "tiny_4x64/cls_feature"
+Errors = Callable[..., dict[str, float]]
 
 
 @pytest.fixture
@@ -41,7 +26,7 @@ def published(
 ) -> dict[str, torch.Tensor]:
     """Tensors by the names of the published checkpoint, of tiny dimensions, and a network of such."""
     described = manifest["configs"]["tiny"]
-    monkeypatch.setattr(timesformer, "Config", lambda: config_of(described["args"]))
+    monkeypatch.setattr(timesformer, "Config", lambda: reference.config_of(described["args"]))
     return tensors | {"head.weight": torch.zeros(STEPS, 48), "head.bias": torch.zeros(STEPS)}
 
 
@@ -52,25 +37,6 @@ def _saved(held: Any, folder: Path) -> dict[str, Path]:
 
 def _clips(count: int = 2, frames: int = 4) -> torch.Tensor:
     return torch.randn(count, 3, frames, 64, 64, generator=torch.Generator().manual_seed(0))
-
-
-def _errors(manifest: Any, golden: dict[str, Any], folder: Path) -> dict[str, float]:
-    return {output.name: output.error for output in outputs(manifest, golden, folder)}
-
-
-def test_the_tiny_network_gives_the_references_outputs(manifest: Any, golden: dict[str, Any], parity: Path) -> None:
-    errors = _errors(manifest, golden, parity)
-    assert set(errors) == set(golden) - {"recipe_json"}
-    assert max(errors.values()) <= TOLERANCE
-
-
-@pytest.mark.slow
-def test_the_published_network_gives_the_references_outputs(manifest: Any, parity: Path) -> None:
-    """With 4 frames its table of times is resized, and at 192 x 256 its table of places; the other one is not."""
-    golden = _golden(parity, "full_4x224", "full_8x192x256")
-    errors = _errors(manifest, golden, parity)
-    assert set(errors) == set(golden) - {"recipe_json"}
-    assert max(errors.values()) <= TOLERANCE
 
 
 def _imagenet(network: Timesformer, clips: torch.Tensor) -> torch.Tensor:
@@ -109,21 +75,12 @@ def test_every_listed_mistake_is_made(mistakes: Any) -> None:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_the_check_catches(
-    mistake: str, manifest: Any, golden: dict[str, Any], parity: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_check_catches(mistake: str, errors: Errors, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = Timesformer.tokens
     monkeypatch.setattr(
         Timesformer, "tokens", lambda network, clips: tokens(network, MISTAKES[mistake](network, clips))
     )
-    assert _errors(manifest, golden, parity)[f"{CASE}/cls_feature"] > 3 * TOLERANCE
-
-
-def test_the_check_refuses_another_input(manifest: Any, golden: dict[str, Any], parity: Path) -> None:
-    made = recipe(golden)
-    made["case"][CASE]["name"] = "timesformer/other"
-    with pytest.raises(StoreError, match="timesformer/other differs from the golden file's"):
-        list(outputs(manifest, golden | {"recipe_json": np.array(json.dumps(made))}, parity))
+    assert errors(OUTPUT)[OUTPUT] > 3 * TOLERANCE
 
 
 @pytest.mark.parametrize(
@@ -145,7 +102,7 @@ def test_the_check_refuses_another_input(manifest: Any, golden: dict[str, Any], 
 def test_a_checkpoint_loads_in_each_public_form(
     form: Callable[[Any], Any], published: dict[str, torch.Tensor], manifest: Any, tmp_path: Path
 ) -> None:
-    expected = Timesformer(config_of(manifest["configs"]["tiny"]["args"])).eval()
+    expected = Timesformer(reference.config_of(manifest["configs"]["tiny"]["args"])).eval()
     timesformer.fill(expected, published, Path("made"))
     network = load(HTSTEP, _saved(form(published), tmp_path))
     assert not network.training

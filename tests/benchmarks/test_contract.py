@@ -400,7 +400,6 @@ UNUSED = {
     **dict.fromkeys(("media.limits", "media.keep"), AVAILABLE),
     **dict.fromkeys(("download.rate_limit", "download.sleep_s", "download.cookies"), AVAILABLE),
     **dict.fromkeys(("sequence_decoder", "metrics.entailment"), "its only option has one value"),
-    "features.crops": "it is per backbone: tests/benchmarks/pss/test_benchmark.py changes it",
     "files": "it says where predictions of the user's are",
     "match": "it says how a file of the user's is read",
     "split_seed": "it makes the release `rebuilt`, which the paper does not have",

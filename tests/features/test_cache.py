@@ -200,7 +200,7 @@ def test_a_bank_is_filled_with_the_nearest_rows(tmp_path: Path) -> None:
     assert bank.window("a", 0, 9)[:, 0].tolist() == K
 
 
-def test_damaged_videos_are_not_exported_and_the_others_are(
+def test_damaged_videos_are_exported_with_the_times_of_rows_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -210,10 +210,10 @@ def test_damaged_videos_are_not_exported_and_the_others_are(
     fill(made, OTHER, begun([0, 1, 2], []), rows([0, 1, 2]))
     made.commit([RECORD, OTHER])
     write_json(paths.spec_record(SPEC), SPEC.record())
-    assert main(["bank", "export", "histogram", "mine", "out", "--form", "npy"]) == 0
+    assert main(["bank", "export", "histogram", "mine", "out", "--form", "dict"]) == 0
     assert capsys.readouterr().out == f"a is damaged and omitted: {REASON}\nout: 1 videos\n"
     assert sorted(path.name for path in Path("out").iterdir()) == ["b.npy"]
-    assert main(["bank", "export", "histogram", "mine", "timed", "--form", "webdataset"]) == 0
+    assert main(["bank", "export", "histogram", "mine", "timed", "--form", "npy"]) == 0
     said = f"a is damaged, only its readable rows are exported: {REASON}\ntimed: 2 videos\n"
     assert capsys.readouterr().out == said
 

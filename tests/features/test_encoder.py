@@ -15,11 +15,9 @@ import torch
 
 from stepline import devices
 from stepline.backbones import file
-from stepline.backbones.picture import picture
 from stepline.errors import StoreError
 from stepline.features.encoder import Encoders, Function
 from stepline.features.network import Network
-from stepline.media.frame import ArrayFrame
 from tests.backbones.test_file import without_torch
 from tests.conftest import ROOT
 from tests.features import toy
@@ -81,58 +79,6 @@ def test_a_function_sees_what_a_network_sees() -> None:
 def test_what_does_not_fit_is_one_line_that_names_the_backbone(function: Callable[..., Any], error: str) -> None:
     with pytest.raises(StoreError, match=f"^function: {re.escape(error)}"):
         Function(SPEC, function, None)(*clips())
-
-
-STEPS = (("exact", 40, 36, "swscale_bicubic"), ("ten_crop", 32, "round"))
-TEN = replace(SPEC, steps=STEPS)
-KEPT = replace(SPEC, steps=STEPS, crops=10, dimension=30)
-
-
-class Places(torch.nn.Module):
-    """The mean of the left half of each channel: a crop and its mirror image differ."""
-
-    def forward(self, clips: torch.Tensor) -> torch.Tensor:
-        sizes.append(len(clips))
-        return clips[..., : clips.shape[4] // 2].mean((2, 3, 4))
-
-
-sizes: list[int] = []
-
-
-@pytest.mark.parametrize("batch_size", [4, 20, 1])
-def test_a_row_is_the_mean_of_its_crops_or_has_them_all(batch_size: int) -> None:
-    frames = np.random.default_rng(1).integers(0, 256, (2, 4, 36, 40, 3), np.uint8)
-    shown = clips()[1]
-    stacked = np.stack([[picture(ArrayFrame(frame), STEPS[1:]) for frame in clip] for clip in frames])
-    crops = stacked.reshape(2, 4, 10, 32, 32, 3)
-    single = Network(SPEC, Places(), "cpu", 1)
-    each = np.stack([[single(crops[n : n + 1, :, c], shown[n : n + 1])[0] for c in range(10)] for n in range(2)])
-    assert np.unique(each[0].round(6), axis=0).shape == (10, 3)
-    unit = replace(TEN, normalise=True)
-    del sizes[:]
-    for spec, rows in (
-        (TEN, each.mean(1)),
-        (KEPT, each.reshape(2, 30)),
-        (unit, each.mean(1) / np.linalg.norm(each.mean(1), axis=1, keepdims=True)),
-    ):
-        network = Network(spec, Places(), "cpu", batch_size)
-        function = Function(spec, lambda x: x[..., :16].mean((2, 3, 4)), batch_size)
-        assert network.batch_size == function.batch_size == max(1, batch_size // 10)
-        for encoder in (network, function):
-            made = np.concatenate([encoder(stacked[n : n + 1], shown[n : n + 1]) for n in range(2)])
-            np.testing.assert_allclose(made, rows, rtol=2e-5, atol=1e-6)
-    assert max(sizes) == min(batch_size, 10)
-
-
-def test_a_batch_counts_crops() -> None:
-    assert [Function(spec, np.mean, None).batch_size for spec in (SPEC, replace(TEN, num_frames=1))] == [4, 1]
-    assert Network(replace(TEN, num_frames=1), Means(), "cpu", 64).batch_size == 6
-
-
-def test_crops_that_do_not_fit_are_one_line() -> None:
-    stacked, shown = np.zeros((1, 4, 320, 32, 3), np.uint8), np.ones((1, 4), bool)
-    with pytest.raises(StoreError, match=r"^function: its output pooled has the shape \(4, 30\), not \(4, 3\)$"):
-        Function(KEPT, lambda x: np.zeros((len(x), 30)), 4)(stacked, shown)
 
 
 def test_what_a_file_gives_decides(tmp_path: Path) -> None:

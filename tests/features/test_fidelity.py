@@ -18,7 +18,6 @@ import torch
 
 from stepline.availability import write_availability
 from stepline.backbones import registry, s3d
-from stepline.backbones.parity import weights
 from stepline.features.bank import Bank
 from stepline.features.compare import Timed, compare
 from stepline.features.extract import Work
@@ -27,6 +26,7 @@ from stepline.spec import ClipSpec
 from tests.features.reference import PICTURES, distances, footage, rows
 from tests.features.test_extract import present, store
 from tests.media.clips import KINDS, copy_from, make
+from tests.parity import weights
 
 CLOSE = 1e-4
 LISTED = [(0.0, 1.0), (0.4, 1.9), (1.25, 2.0), (2.2, 3.5)]

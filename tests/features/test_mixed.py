@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -55,20 +54,6 @@ def test_batches_are_full_and_rows_are_those_of_the_videos(tmp_path: Path, sizes
         assert rows[1][name].tobytes() == rows[3][name].tobytes()
         apart = rows[1][name].view(np.int16).astype(int) - bank(folder, VIDEO).rows[name].view(np.int16)
         assert np.abs(apart).max() <= 1
-
-
-@pytest.mark.parametrize("batches", ["video", "mixed"])
-def test_rows_of_several_crops_go_through_the_extraction(tmp_path: Path, batches: Literal["video", "mixed"]) -> None:
-    steps = (("exact", 40, 36, "swscale_bicubic"), ("ten_crop", 32, "round"))
-    spec = replace(VIDEO, name="ten", steps=steps, batches=batches, dtype="float32")
-    kept = replace(spec, name="kept", crops=10, dimension=160)
-    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25[:30])))
-    for each in (spec, kept):
-        store(tmp_path, work(tmp_path, each), batch_size=20)
-    mean, apart = bank(tmp_path, spec)["a"], bank(tmp_path, kept).crops("a")
-    assert apart.shape == (len(mean), 10, 16)
-    np.testing.assert_allclose(apart.mean(1), mean, rtol=1e-4, atol=1e-6)
-    assert bank(tmp_path, spec).crops("a").tolist() == mean[:, None].tolist()
 
 
 def test_a_clip_s_row_depends_on_neither_place_nor_neighbours() -> None:

@@ -30,7 +30,7 @@ from stepline.features.cache import FeatureCache
 from stepline.features.export import export
 from stepline.features.extract import Work, extract
 from stepline.features.objects import StorageError
-from stepline.features.pool import PooledSpec, of_videos, pool
+from stepline.features.pool import PooledSpec, pool
 from stepline.features.store import Part
 from stepline.features.verify import Checked, verify
 from stepline.io import read_json, sha256_file, write_json
@@ -102,14 +102,14 @@ def test_objects_are_the_files_of_a_local_store(there: Remote, spec: HistogramSp
 def test_rows_are_pooled_next_to_their_store(there: Remote, remote: str, storage: ObjectStorage) -> None:
     store.write(there, SPEC, PARTS, HOP_S)
     bank = stepline.open_bank(SPEC.name, "mine", root=remote)
-    spec = PooledSpec.of(bank, "video", "mean")
-    assert pool(bank, spec, "mine", of_videos(bank, "mine"), remote).computed == 3
+    spec, spans = PooledSpec.of(bank, "segment"), {video: [(0.0, bank.length(video) * HOP_S)] for video in bank}
+    assert pool(bank, spec, "mine", spans, remote).computed == 3
     assert not list(Path("features", spec.name).rglob("index.parquet"))
     pooled = stepline.open_bank(spec.name, "mine", root=remote)
     mean = PARTS["c"].mean(axis=0, dtype=np.float64)
     np.testing.assert_allclose(pooled["c"][0], mean / np.linalg.norm(mean), rtol=1e-6)
     storage.asked.clear()
-    assert pool(bank, spec, "mine", of_videos(bank, "mine"), remote).kept == 3
+    assert pool(bank, spec, "mine", spans, remote).kept == 3
     assert {each.method for each in storage.asked} == {"GET", "HEAD"}
 
 
@@ -468,7 +468,7 @@ def test_large_files_are_sent_in_parts(there: Remote, storage: ObjectStorage, mo
 def test_a_remote_bank_is_exported(there: Remote) -> None:
     store.write(there, SPEC, {"a": rows(5, 1), "b": rows(3)}, HOP_S)
     export(Bank.open([there], SPEC), Path("out"), "npy")
-    assert {file.stem: np.load(file).tolist() for file in Path("out").iterdir()} == {
+    assert {file.stem: np.load(file).tolist() for file in Path("out").glob("*.npy")} == {
         "a": rows(5, 1).tolist(),
         "b": rows(3).tolist(),
     }

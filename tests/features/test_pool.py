@@ -1,7 +1,5 @@
-"""Pooled rows: one per video, shot or segment."""
+"""Pooled rows: one per shot or segment."""
 
-import io
-import tarfile
 from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
@@ -15,13 +13,12 @@ from stepline import paths, shots
 from stepline.availability import Record, read_manifest, write_availability, write_manifest
 from stepline.backbones.registry import presets
 from stepline.cli import main
-from stepline.errors import ConfigError, MissingError
+from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
-from stepline.features.pool import By, How, PooledSpec, of_shots, of_videos, pool
+from stepline.features.pool import By, PooledSpec, check_current, ends_s, of_shots, pool
 from stepline.features.store import Damaged, Part
 from stepline.io import read_json, write_json, write_table
-from stepline.models.moments import pooled
 from stepline.shots import Detection
 from stepline.spec import ClipSpec
 from tests.features import toy
@@ -58,8 +55,8 @@ def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bank:
     return written()
 
 
-def made(bank: Bank, by: By, spans: Any, how: How = "mean") -> Bank:
-    spec = PooledSpec.of(bank, by, how)
+def made(bank: Bank, by: By, spans: Any) -> Bank:
+    spec = PooledSpec.of(bank, by)
     pool(bank, spec, "mine", spans)
     return stepline.open_bank(spec.name, "mine")
 
@@ -68,25 +65,11 @@ def unit(vector: np.ndarray) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-def test_a_row_of_a_video_is_what_a_search_ranks_videos_by(bank: Bank) -> None:
-    found = made(bank, "video", of_videos(bank, "mine"))
-    assert {video: list(clips) for video, clips in found.clips.items()} == {
-        "a": [(0, 9)], "b": [(0, 10)], "c": [(0, 4)]
-    }  # fmt: skip
-    for video, each in ROWS.items():
-        assert found[video].dtype == np.float32
-        np.testing.assert_allclose(found[video][0], pooled(each, len(each), "cosine"), rtol=1e-6)
-    assert (found.damaged.keys(), found.damaged["b"].gaps) == ({"b"}, GAPS)
-    assert (found.spec["source"], found.spec["by"], found.spec["how"]) == (f"net/{SPEC.id}", "video", "mean")
-    largest = made(bank, "video", of_videos(bank, "mine"), "max")
-    np.testing.assert_allclose(largest["a"][0], unit(ROWS["a"].max(0).astype(float)), rtol=1e-6)
-
-
 def test_a_video_lasts_as_long_as_its_file_where_that_is_known(bank: Bank) -> None:
     write_availability(paths.availability("mine", "000"), [Record(video="a", status="present", duration_s=9.4)])
-    assert of_videos(bank, "mine") == {"a": [(0, 9.4)], "b": [(0, 10)], "c": [(0, 4)]}
+    assert ends_s(bank, "mine") == {"a": 9.4, "b": 10, "c": 4}
     write_availability(paths.availability("mine", "000"), [Record(video="a", status="present", duration_s=2.0)])
-    assert of_videos(bank, "mine")["a"] == [(0, 9)], "its header is wrong: there are rows long after it"
+    assert ends_s(bank, "mine")["a"] == 9, "its header is wrong: there are rows long after it"
 
 
 def test_a_shot_without_a_row_gets_the_nearest_and_a_gap_gets_none(bank: Bank) -> None:
@@ -95,28 +78,21 @@ def test_a_shot_without_a_row_gets_the_nearest_and_a_gap_gets_none(bank: Bank) -
     for (start, end), expected in zip(SHOTS["a"], [slice(0, 3), slice(3, 4), slice(3, 9)], strict=True):
         mean = unit(ROWS["a"][expected].mean(0, dtype=np.float64))
         np.testing.assert_allclose(found.clip("a", start, end), mean, rtol=1e-6)
-    record = read_manifest(paths.features_manifest("mine", "000", PooledSpec.of(bank, "shot", "mean")))
+    assert (found["a"].dtype, found.damaged.keys(), found.damaged["b"].gaps) == (np.float32, {"b"}, GAPS)
+    assert (found.spec["source"], found.spec["by"], found.spec["how"]) == (f"net/{SPEC.id}", "shot", "mean")
+    record = read_manifest(paths.features_manifest("mine", "000", PooledSpec.of(bank, "shot")))
     assert (record["a"]["n_rows"], record["b"]["n_rows"], record["a"]["status"]) == (3, 2, "present")
 
 
 def test_vectors_that_are_compared_by_the_dot_product_keep_their_length(bank: Bank) -> None:
     spec = replace(presets()["s3d-oepp"], dimension=6)
-    found = made(written(spec), "video", of_videos(bank, "mine"))
+    found = made(written(spec), "segment", {"c": [(0, 4)]})
     assert found.spec["similarity"] == "dot product"
     np.testing.assert_allclose(found["c"][0], ROWS["c"].mean(0, dtype=np.float64), rtol=1e-6)
 
 
-def test_each_crop_that_is_kept_has_its_own_vector(bank: Bank) -> None:
-    five = replace(SPEC, name="five", steps=(("five_crop", 4, "round"),), crops=5, dimension=30)
-    wide = {video: np.tile(each, 5) * np.arange(1, 31, dtype=np.float16) for video, each in ROWS.items()}
-    found = made(written(five, **wide), "video", of_videos(bank, "mine"))
-    assert found.crops("a").shape == (1, 5, 6)
-    np.testing.assert_allclose(np.linalg.norm(found.crops("a"), axis=2), 1, rtol=1e-6)
-    np.testing.assert_allclose(found.crops("a")[0, 4], unit(wide["a"][:, 24:].mean(0, dtype=float)), rtol=1e-6)
-
-
 def test_only_what_changed_is_computed(bank: Bank) -> None:
-    spec = PooledSpec.of(bank, "shot", "mean")
+    spec = PooledSpec.of(bank, "shot")
     files = [paths.features("mine", shard, spec) / "features/c/0/0" for shard in ("000", "001")]
     first = pool(bank, spec, "mine", SHOTS)
     stamps = [(file.stat().st_ino, file.read_bytes()) for file in files]
@@ -138,7 +114,7 @@ def test_only_what_changed_is_computed(bank: Bank) -> None:
 
 
 def test_a_damaged_store_is_written_anew(bank: Bank) -> None:
-    spec = PooledSpec.of(bank, "shot", "mean")
+    spec = PooledSpec.of(bank, "shot")
     pool(bank, spec, "mine", SHOTS)
     file = paths.features("mine", "000", spec) / "features/c/0/0"
     content = file.read_bytes()
@@ -173,11 +149,11 @@ def test_the_verb(bank: Bank, capsys: pytest.CaptureFixture[str]) -> None:
     with_shots(CONTENT)
     Path("config.yaml").write_text("datasets: {mine: {videos: clips}}")
     Path("times.csv").write_text("video,start_s,end_s,label\na,1,3,cut\na,1,3,again\na,4,5,\n")
-    for arguments in (["--by", "video"], ["--by", "shot"], ["--segments", "times.csv"], ["--by", "shot"]):
+    for arguments in (["--by", "shot"], ["--segments", "times.csv"], ["--by", "shot"]):
         assert main(["bank", "pool", "net", "mine", *arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
-    shot, segment = (PooledSpec.of(bank, by, "mean").name for by in ("shot", "segment"))
-    assert [line for line in lines if line.startswith("features/")][1:] == [
+    shot, segment = (PooledSpec.of(bank, by).name for by in ("shot", "segment"))
+    assert [line for line in lines if line.startswith("features/")] == [
         f"features/net.shot/{read_json(paths.current_specs(shot))['mine']}: 3 videos, 3 of them computed now",
         f"features/net.segment/{read_json(paths.current_specs(segment))['mine']}: 1 videos, 1 of them computed now",
         f"features/net.shot/{read_json(paths.current_specs(shot))['mine']}: 3 videos, 0 of them computed now",
@@ -186,26 +162,24 @@ def test_the_verb(bank: Bank, capsys: pytest.CaptureFixture[str]) -> None:
     assert stepline.open_bank("net.shot", "mine").spec["spans"] == asdict(CONTENT)
     assert list(stepline.open_bank("net.segment", "mine").clips["a"]) == [(1, 3), (4, 5)]
     assert main(["bank", "compare", "net.shot", "net.shot"]) == 0
-    assert main(["bank", "export", "net.shot", "mine", "out", "--form", "webdataset"]) == 0
-    with tarfile.open("out/features-000000.tar") as tar:
-        times = np.load(io.BytesIO(tar.extractfile("a.times.npy").read()))  # type: ignore[union-attr]
-    assert times.tolist() == [[*shot] for shot in SHOTS["a"]]
+    assert main(["bank", "export", "net.shot", "mine", "out", "--form", "npy"]) == 0
+    assert np.load("out/times.npz")["a"].tolist() == [[*shot] for shot in SHOTS["a"]]
     assert main(["verify"]) == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["net.video", "mine", "--by", "shot"], "error: net.video has pooled rows: pool those of net/"),
+        (["net.segment", "mine", "--by", "shot"], "error: net.segment has pooled rows: pool those of net/"),
         (["net", "mine", "--segments", "none.csv"], "error: --segments: none.csv is not a file: name a CSV file"),
         (["net", "mine", "--by", "shot"], "error: a of mine has no shots"),
-        (["net", "yours", "--by", "video"], "error: features/net/"),
+        (["net", "yours", "--by", "shot"], "error: features/net/"),
     ],
 )
 def test_what_cannot_be_pooled_is_one_line(
     bank: Bank, arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made(bank, "video", of_videos(bank, "mine"))
+    made(bank, "segment", SHOTS)
     Path("config.yaml").write_text("datasets: {mine: {videos: clips}}")
     assert main(["bank", "pool", *arguments]) == 2
     error = capsys.readouterr().err
@@ -216,18 +190,29 @@ def test_a_bank_without_videos_is_one_line(bank: Bank) -> None:
     spec = replace(SPEC, name="empty")
     store.write(paths.features("mine", "000", spec), spec, {}, 1.0)
     with pytest.raises(MissingError, match="^empty has no features of a video: run `snakemake`$"):
-        PooledSpec.of(Bank.open([paths.features("mine", "000", spec)], spec), "video", "mean")
+        PooledSpec.of(Bank.open([paths.features("mine", "000", spec)], spec), "shot")
 
 
-def test_listed_clips_are_pooled_by_video(bank: Bank) -> None:
+def test_listed_clips_are_not_pooled(bank: Bank) -> None:
     spec = replace(SPEC, name="clips", placement="middles")
     write_json(paths.spec_record(spec), spec.record())
     store.write(paths.features("mine", "000", spec), spec, {"a": ROWS["a"][:2]}, 1.0, clips={"a": [(1, 2), (5, 8)]})
     listed = stepline.open_bank("clips", "mine")
-    found = made(listed, "video", of_videos(listed, "mine"))
-    np.testing.assert_allclose(found.clip("a", 0, 8), unit(ROWS["a"][:2].mean(0, dtype=float)), rtol=1e-6)
-    with pytest.raises(ConfigError, match="^clips has rows of listed clips: pool them by video only$"):
-        PooledSpec.of(listed, "shot", "mean")
+    with pytest.raises(ConfigError, match="^clips has rows of listed clips: only rows of seconds can be pooled$"):
+        PooledSpec.of(listed, "shot")
+
+
+def test_rows_of_whole_videos_of_earlier_versions_are_read(bank: Bank, capsys: pytest.CaptureFixture[str]) -> None:
+    spec: Any = replace(PooledSpec.of(bank, "shot"), name="net.video", by="video", how="max", label="max")
+    pool(bank, spec, "mine", {"a": [(0.0, 9.0)], "c": [(0.0, 4.0)]})
+    old = stepline.open_bank("net.video", "mine")
+    check_current(old, bank, "mine")
+    for arguments in (["specs", "list"], ["verify"], ["bank", "compare", "net.video", "net.video"]):
+        assert main(arguments) == 0
+    with pytest.raises(
+        StoreError, match="changed after they were pooled: run `stepline bank pool net mine --by shot`$"
+    ):
+        check_current(old, written(a=rows(9, 5)), "mine")
 
 
 def test_a_segment_after_the_end_has_no_row_of_other_seconds(bank: Bank, capsys: pytest.CaptureFixture[str]) -> None:

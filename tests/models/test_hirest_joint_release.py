@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from stepline.errors import StoreError  # noqa: E402
+from stepline.io import read_json  # noqa: E402
 from stepline.models import hirest_joint_release  # noqa: E402
 from stepline.models.hirest_joint import Joint  # noqa: E402
 from stepline.models.hirest_joint_config import JointConfig  # noqa: E402
@@ -209,3 +210,16 @@ def test_unknown_names_of_clip4caption_are_its_own(best: dict[str, Any]) -> None
     sneaky = filled(clip4caption(positions=16)) | {"start.weight": torch.zeros(1, H)}
     with pytest.raises(StoreError, match="1 unexpected"):
         load_clip4caption(write(sneaky, "model.bin"), FULL)
+
+
+def test_the_published_sizes_and_arguments_are_the_defaults(parity: Path) -> None:
+    described = read_json(parity / "hirest_joint/manifest.json")
+    tensors = {name: torch.empty(shape, device="meta") for name, (shape, *_) in described["keys"].items()}
+    args = described["args"]
+    settings = {
+        "slots": args["max_frames"],
+        "words": args["max_words"],
+        "threshold": args["moment_segmentation_difference_threshold"],
+        "iterations": args["moment_segmentation_max_iterations"],
+    }
+    assert hirest_joint_release._config(tensors, settings) == JointConfig()

@@ -16,8 +16,8 @@ from stepline.models.step_grounding import (  # noqa: E402
     ground,
     per_second,
 )
+from stepline.models.step_grounding_config import StepGroundingConfig  # noqa: E402
 from stepline.models.tan import TEMPERATURE  # noqa: E402
-from stepline.models.tan_config import StepGroundingConfig  # noqa: E402
 
 CONFIG = StepGroundingConfig(feature_dim=6, text_dim=5, width=16, heads=2, joint_layers=2, positions=24)
 RNG = np.random.default_rng(0)

@@ -16,8 +16,8 @@ from stepline.models import step_grounding_training  # noqa: E402
 from stepline.models.grounding import GroundedVideo  # noqa: E402
 from stepline.models.narrations import narrated_video  # noqa: E402
 from stepline.models.step_grounding import Sentences, StepGrounding, per_second  # noqa: E402
+from stepline.models.step_grounding_config import StepGroundingConfig  # noqa: E402
 from stepline.models.step_grounding_training import Batches, fit_step_grounding, shown  # noqa: E402
-from stepline.models.tan_config import StepGroundingConfig  # noqa: E402
 from stepline.models.training import loaded, restore  # noqa: E402
 
 CONFIG = StepGroundingConfig(feature_dim=6, text_dim=5, width=8, heads=2, joint_layers=1, positions=24)

@@ -22,8 +22,6 @@ import torch
 
 from stepline.availability import write_availability
 from stepline.backbones import internvideo, registry
-from stepline.backbones import parity as recipe
-from stepline.backbones.parity import TOLERANCE, check
 from stepline.backbones.presets.internvideo import TOWERS
 from stepline.backbones.weights import WEIGHTS
 from stepline.features.bank import Bank
@@ -33,6 +31,7 @@ from stepline.media.cut import copy_spans
 from stepline.spec import ClipSpec
 from tests.features.reference import distances, footage, rows
 from tests.features.test_extract import decoded, present, store
+from tests.parity import weight
 
 __all__ = ["decoded"]
 pytestmark = pytest.mark.slow
@@ -98,24 +97,12 @@ def _random(keys: Mapping[str, Sequence[Any]]) -> dict[str, torch.Tensor]:
     by = {key: tuple(rule) for key, (_, _, *rule) in keys.items() if rule != ["keep"]}
     sizes = {key: prod(keys[key][0]) for key in by}
     longest = {rule: max(sizes[key] for key in by if by[key] == rule) for rule in set(by.values())}
-    drawn = {rule: torch.from_numpy(recipe.weight(str(rule), (size,), *rule)) for rule, size in longest.items()}
+    drawn = {rule: torch.from_numpy(weight(str(rule), (size,), *rule)) for rule, size in longest.items()}
     return {key: drawn[rule][: sizes[key]].view(keys[key][0]) for key, rule in by.items()}
 
 
-def test_the_published_size_of_eva_clip_gives_the_reference_outputs(parity: Path) -> None:
-    folder = parity / "evaclip"
-    found = {
-        each.name: each.error
-        for each in check(
-            "stepline.backbones.parity", ["eva_clip"], "eva_clip", folder / "manifest.json", folder / "golden_a.npz"
-        )
-    }
-    assert {"full/visual_cls_normed", "full/image_embed", "full/text_embed"} <= set(found)
-    assert max(found.values()) <= TOLERANCE
-
-
 def test_the_published_file_of_internvideo_fills_both_its_networks(parity: Path, tmp_path: Path) -> None:
-    """What they then compute is compared in tests/backbones, where no file is read."""
+    """What they then compute is compared in tests/parity, where no file is read."""
     write("internvideo", parity, tmp_path / "internvideo")
     files = {path.name: path for path in [tmp_path / "internvideo" / PUBLISHED["internvideo"][1]]}
     network = internvideo.load(PRESETS["internvideo-spacewalk"], files)

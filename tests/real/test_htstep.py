@@ -17,7 +17,6 @@ from stepline.benchmarks.htstep.submission import write_submissions
 from stepline.config import validate
 from stepline.datasets.htstep import RELEASES, Recording, articles, load, split_videos, taxonomy
 from stepline.datasets.htstep_files import LAST_STEP
-from stepline.datasets.htstep_made import MATCH, make_annotations, make_candidates
 from stepline.datasets.htstep_submission import read_submission
 from stepline.errors import ConfigError
 from stepline.features.importing import Folder, import_folder
@@ -25,6 +24,7 @@ from stepline.fetch import fetch_release
 from stepline.metrics.grounding import Dropped, PredictedSegments, Reading, TrueSegments, article_grounding
 from stepline.runs import verbs
 from stepline.runs.predictions import read_predictions
+from tests.datasets.htstep_made import MATCH, make_annotations, make_candidates
 from tests.datasets.test_htstep import annotate, write
 
 EXAMPLE = "example_predictions_val_seen.csv"

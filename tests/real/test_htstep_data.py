@@ -18,10 +18,10 @@ from stepline.datasets.htstep import (
     taxonomy,
 )
 from stepline.datasets.htstep_files import LAST_STEP
-from stepline.datasets.htstep_made import MATCH, make_annotations, make_candidates, measured
 from stepline.datasets.htstep_transfer import coin, texts_of
 from stepline.datasets.shards import assign
 from stepline.fetch import fetch_release
+from tests.datasets.htstep_made import MATCH, make_annotations, make_candidates
 from tests.datasets.test_htstep import annotate
 
 
@@ -61,40 +61,6 @@ def test_shards_are_of_twenty_hours_at_ten_minutes_a_video() -> None:
     shards = Counter(assign(DATASETS["htstep"].videos(), hours=20, known={}).values())
     assert len(shards) == 172
     assert {*shards.values()} == {120, 20_635 % 120}
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_what_is_made_has_about_the_statistics_of_the_paper(seed: int) -> None:
-    made = make_annotations(seed)
-    found = measured(made)
-    bounds = {
-        "videos": (20_635, 20_635),
-        "segments": (116_000, 125_000),
-        "activities": (433, 433),
-        "segments per video": (5.6, 6.1),
-        "mean length of a segment, in s": (14, 16),
-        "segments of 10 s or less, in %": (50, 65),
-        "video coverage, mean over activities, in %": (21, 24),
-        "step coverage, in %": (41, 43),
-        "edit distance to the article, mean over activities": (0.35, 0.39),
-        "full matches, in %": (26, 28),
-    }
-    assert {name: value for name, value in found.items() if not bounds[name][0] <= value <= bounds[name][1]} == {}
-    of = {split: Counter(each["activity"] for each in made.values() if each["subset"] == split) for split in SPLITS}
-    assert {split: len(counts) for split, counts in of.items()} == {
-        "train": 401,
-        "val_seen": 120,
-        "val_unseen": 32,
-        "test_seen": 120,
-        "test_unseen": 32,
-    }
-    assert {*of["val_seen"].values(), *of["test_seen"].values()} == {5}
-    assert len(of["val_seen"].keys() & of["test_seen"].keys()) == 63
-    assert of["train"].keys() >= of["val_seen"].keys() | of["test_seen"].keys()
-    assert of["val_unseen"].keys() == of["test_unseen"].keys()
-    assert not of["train"].keys() & of["test_unseen"].keys()
-    assert 17 <= min(of["test_unseen"].values()) <= max(of["test_unseen"].values()) <= 70
-    assert min(of["train"].values()) >= 4
 
 
 def test_what_is_made_is_read() -> None:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 pytest.importorskip("torch")
 
 from stepline.datasets.htstep import RELEASES, articles, taxonomy
-from stepline.datasets.htstep_made import make_annotations, make_candidates
 from stepline.fetch import fetch_release
 from stepline.metrics.grounding import PredictedSegments, TrueSegments, article_grounding
 from stepline.models import actionformer_grounding, step_grounding, umt_grounding
@@ -24,12 +23,13 @@ from stepline.models.actionformer_training import fit_actionformer
 from stepline.models.grounding import GroundedSegments, GroundedVideo
 from stepline.models.narrations import narrated_video
 from stepline.models.step_grounding import StepGrounding
+from stepline.models.step_grounding_config import StepGroundingConfig
 from stepline.models.step_grounding_training import fit_step_grounding
-from stepline.models.tan_config import StepGroundingConfig
 from stepline.models.training import loaded, restore
 from stepline.models.umt import Umt
 from stepline.models.umt_config import UmtConfig
 from stepline.models.umt_training import fit_umt
+from tests.datasets.htstep_made import make_annotations, make_candidates
 
 pytestmark = pytest.mark.slow
 TEXT, FEATURE = 24, 32

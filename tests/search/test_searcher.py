@@ -390,31 +390,12 @@ def test_what_cannot_be_searched_is_one_line(text: str, more: dict[str, Any], li
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("crops", "width"), [("five", 3), ("ten_kept", 30)])
-def test_the_mean_of_crops_is_compared_with_a_text_and_crops_alone_only_with_a_moment(crops: str, width: int) -> None:
-    made = configured("colours").config | {
-        "features": validate({"features": {"crops": {"colours": crops}}})["features"]
-    }
-    pipeline = Pipeline.of(made, "mine")
-    red = np.tile(COLOURS["red"], width // 3)
-    put(pipeline, {"a": [-red, red], "b": [red, -red]})
-    opened = Searcher.open(pipeline, "colours", needs_text=False)
-    assert places(opened.like("a", 1, top=1).matches) == [("b", 0.0)]
-    if crops == "five":
-        assert places(find(pipeline, "red", top=1).matches) == [("b", 0.0)]
-    else:
-        with pytest.raises(
-            ConfigError, match=r"^backbone colours keeps the vectors of 10 crops, .* set features.crops"
-        ):
-            find(pipeline, "red", backbone="colours")
-
-
 def test_pooled_rows_are_searched_until_their_features_change() -> None:
     pipeline = configured("colours")
     red, green = COLOURS["red"], COLOURS["green"]
     put(pipeline, {"a": [red, red, green, green], "b": [green, green]})
     bank = Bank.open(pipeline.features.stores("colours"), SPEC)
-    pool(bank, PooledSpec.of(bank, "segment", "mean"), "mine", {"a": [(0, 2), (2, 4)], "b": [(0, 2)]})
+    pool(bank, PooledSpec.of(bank, "segment"), "mine", {"a": [(0, 2), (2, 4)], "b": [(0, 2)]})
     first = state(pipeline, "colours.segment")
     found = find(pipeline, "red", backbone="colours.segment", top=2)
     assert (found.backbone, places(found.matches)[0]) == ("colours.segment", ("a", 0.0))
@@ -422,7 +403,8 @@ def test_pooled_rows_are_searched_until_their_features_change() -> None:
     put(pipeline, {"a": [green, green, red, red], "b": [green, green]})
     assert state(pipeline, "colours.segment") != first
     with pytest.raises(
-        StoreError, match="^the features of a changed after they were pooled: run `stepline bank pool .*mean`$"
+        StoreError,
+        match="^the features of a changed after they were pooled: run `stepline bank pool .*--segments FILE`$",
     ):
         find(pipeline, "red", backbone="colours.segment")
 

@@ -11,7 +11,6 @@ from stepline import open_bank, paths
 from stepline.availability import Record, read_availability, write_availability
 from stepline.config import validate
 from stepline.datasets import htstep
-from stepline.datasets.htstep_made import make_annotations
 from stepline.features.extract import extract
 from stepline.features.work import works
 from stepline.fetch import fetch_release
@@ -20,6 +19,7 @@ from stepline.media.process import Limits
 from stepline.pipeline import Pipeline
 from stepline.plans import pipeline
 from tests.conftest import made_once
+from tests.datasets.htstep_made import make_annotations
 from tests.workflow.runs import rows, run
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.media.frame import ArrayFrame, Frame, Image
-from stepline.spec import CROPS, Step
+from stepline.spec import Step
 
 Picture = NDArray[np.uint8 | np.float32]
 ROUNDINGS: dict[str, Callable[[Fraction], int]] = {"floor": floor, "round": round, "ceil": ceil}
@@ -32,9 +32,6 @@ class Pictures:
         ("exact", width, height, METHOD): ignores the aspect ratio.
         ("centre_square",): the largest square, cropped by ffmpeg from the decoded frame; only as the first step.
         ("centre_crop", size, ROUNDING): a square of that size; half of the remainder, rounded, is cut at top and left.
-        ("five_crop", size, ROUNDING): squares of that size, below one another, (5 size, size, 3): top left, top right,
-        bottom left, bottom right, and the centre crop. ("ten_crop", size, ROUNDING): these and then the five crops of
-        the mirrored picture, (10 size, size, 3). Both as torchvision's, whose ROUNDING is round; only as the last step.
         ("jpeg", quality): encodes and decodes JPEG with OpenCV.
         METHOD: swscale_bicubic is ffmpeg's, applied to the decoded frame, cropped or not. bilinear is
         ``torch.nn.functional.interpolate`` on floats, with half-pixel centres and without antialiasing. The others are
@@ -52,8 +49,6 @@ class Pictures:
         if not steps:
             return self._frame.rgb()
         *before, step = steps
-        if before and before[-1][0] in CROPS:
-            raise ValueError(f"the step {step} cannot follow {before[-1]}, which must be the last")
         if steps == (SQUARE,):
             return self._frame.square().rgb()
         if before in ([], [SQUARE]) and "swscale_bicubic" in step:
@@ -76,14 +71,7 @@ def _taken(step: Step, image: Picture) -> Picture:
             if not 1 <= size <= min(width, height):
                 raise ValueError(f"the step {step} is not applicable: the picture has {width} x {height} pixels")
             left, top = (ROUNDINGS[rounding](Fraction(side - size, 2)) for side in (width, height))
-            return _crop(image, size, left, top)
-        case ("five_crop", int(size), str(rounding)) if rounding in ROUNDINGS:
-            centre = _taken(("centre_crop", size, rounding), image)
-            corners = [_crop(image, size, left, top) for top in (0, height - size) for left in (0, width - size)]
-            return np.concatenate([*corners, centre])
-        case ("ten_crop", int(size), str(rounding)) if rounding in ROUNDINGS:
-            five: Step = ("five_crop", size, rounding)
-            return np.concatenate([_taken(five, image), _taken(five, image[:, ::-1])])
+            return np.ascontiguousarray(image[top : top + size, left : left + size])
         case ("jpeg", int(quality)) if 1 <= quality <= 100:
             return _jpeg(_eight_bit(step, image), quality)
     raise ValueError(f"the step {step} is not known")
@@ -128,10 +116,6 @@ def _eight_bit(step: Step, image: Picture) -> Image:
     if image.dtype != np.uint8:
         raise ValueError(f"the step {step} needs 8-bit pictures: it cannot follow a step on floats")
     return cast(Image, image)
-
-
-def _crop(image: Picture, size: int, left: int, top: int) -> Picture:
-    return np.ascontiguousarray(image[top : top + size, left : left + size])
 
 
 def _jpeg(image: Image, quality: int) -> Image:

@@ -114,10 +114,8 @@ def text_tower(name: str, config: "Config") -> TextSpec | None:
 def tower_of(spec: ClipSpec, own: Path | None = None) -> TextSpec | None:
     """Return the text tower that shares the network's embedding space, without reading weights; None if there is none.
 
-    own: the file of a user's own network. Rows that keep the vectors of several crops share no space with texts.
+    own: the file of a user's own network.
     """
-    if spec.crops > 1:
-        return None
     if own is not None:
         try:
             return import_module(FAMILIES["file"]).text_spec(spec.name, own)  # type: ignore[no-any-return]
@@ -183,9 +181,6 @@ def resolve(name: str, config: "Config") -> FrameSpec:
     spec: FrameSpec
     if taken := config["backbones"].keys() & {*FRAME_BACKBONES, *presets(), *towers(), *MODELS}:
         raise ConfigError(f"config: backbones: {min(taken)!r} is taken; choose another name")
-    for each in config["features"]["crops"]:
-        if not (":" in each or each in config["backbones"] or each in presets()):
-            raise ConfigError(f"config: features.crops: {each!r} is not the name of a network")
     if name in FRAME_BACKBONES:
         spec = FRAME_BACKBONES[name].spec
     elif own := own_file(name, config):
@@ -204,22 +199,7 @@ def resolve(name: str, config: "Config") -> FrameSpec:
         )
     if isinstance(spec, ClipSpec):
         spec = replace(spec, **{key: config["features"][key] for key in ("compute", "dtype", "batches")})
-        spec = _with_crops(spec, name, config["features"]["crops"].get(name, ""))
     return replace(spec, reader=config["media"]["reader"], orientation=config["media"]["orientation"])
-
-
-def _with_crops(spec: ClipSpec, name: str, crops: str) -> ClipSpec:
-    """Return the spec with several crops, see ``features.crops``, instead of its final centre crop."""
-    if not crops:
-        return spec
-    if not spec.steps or spec.steps[-1][0] != "centre_crop":
-        raise ConfigError(
-            f"config: features.crops.{name}: {crops} crops replace a centre crop, which must be the last step of the "
-            f"backbone's pictures; these are its steps: {spec.steps}"
-        )
-    number, _, kept = crops.partition("_")
-    spec = replace(spec, steps=(*spec.steps[:-1], (f"{number}_crop", *spec.steps[-1][1:])))
-    return replace(spec, crops=spec.views, dimension=spec.dimension * spec.views) if kept else spec
 
 
 def missing(name: str, config: "Config") -> tuple[Need, ...]:

@@ -328,10 +328,7 @@ class Declared(Generic[AnyEntry]):
         for key, block in read.items():
             option = Option(self.config[block][key], self._decoding_defaults[block][key], said=False)
             found |= {f"{block}.{key}": option} if option.differs else {}
-        crops = self.config["features"]["crops"]
-        return found | {
-            f"features.crops.{name}": Option(crops[name], "centre", said=False) for name in names if name in crops
-        }
+        return found
 
     def _changed_fields(self, entry: AnyEntry) -> dict[str, Option]:
         """Return the fields and settings of a declared entry that the configuration changes."""

@@ -34,15 +34,12 @@ def add(verbs: "Verbs") -> None:
     _naming(action)
     action.set_defaults(run=_compare)
 
-    action = actions.add_parser("pool", help="create a bank with one row per video, shot or segment of a bank")
+    action = actions.add_parser("pool", help="create a bank with one row per shot or segment of a bank")
     action.add_argument("bank", metavar="BANK", help="a backbone, or features/<backbone>/<spec>")
     action.add_argument("dataset", metavar="DATASET")
     spans = action.add_mutually_exclusive_group(required=True)
-    spans.add_argument("--by", choices=("video", "shot"), help="what a row stands for")
+    spans.add_argument("--by", choices=("shot",), help="what a row stands for")
     spans.add_argument("--segments", metavar="FILE", type=Path, help="CSV file with the columns video, start_s, end_s")
-    action.add_argument(
-        "--how", choices=("mean", "max"), default="mean", help="how rows are combined (default: %(default)s)"
-    )
     action.set_defaults(run=_pool)
 
     action = actions.add_parser("import", help="create a bank from .npy, .pt or HDF5 files")
@@ -59,7 +56,7 @@ def add(verbs: "Verbs") -> None:
     action.add_argument("out", metavar="OUT", type=Path, help="output folder")
     action.add_argument(
         "--form",
-        choices=("npy", "dict", "hdf5", "pt", "webdataset", "lance", "actionformer", "pdvc"),
+        choices=("npy", "dict", "hdf5", "pt", "actionformer", "pdvc"),
         required=True,
     )
     action.add_argument("--prefix", help="text before the video id in file names (default for pdvc: v_)")
@@ -134,13 +131,13 @@ def _pool(parsed: argparse.Namespace) -> None:
     from stepline.config import load
     from stepline.datasets.segments import read_segments
     from stepline.features.opening import open_bank
-    from stepline.features.pool import PooledSpec, ends_s, of_shots, of_videos, pool
+    from stepline.features.pool import PooledSpec, ends_s, of_shots, pool
     from stepline.io import sha256_file
     from stepline.shots import Detection
 
     at = _store(parsed)
     bank = open_bank(parsed.bank, parsed.dataset, root=at or ".")
-    spec = PooledSpec.of(bank, parsed.by or "segment", parsed.how)
+    spec = PooledSpec.of(bank, parsed.by or "segment")
     spans: dict[str, Clips]
     if parsed.segments:
         if not parsed.segments.is_file():
@@ -149,11 +146,9 @@ def _pool(parsed: argparse.Namespace) -> None:
         listed = read_segments(parsed.dataset, str(parsed.segments), bank.videos, ends_s=ends)
         spans = {video: [(each.start_s, each.end_s) for each in segments] for video, segments in listed.items()}
         spec = replace(spec, spans={"segments_sha256": sha256_file(parsed.segments)})
-    elif parsed.by == "shot":
+    else:
         detection = Detection(**load(parsed.configfile)["shots"])
         spans, spec = of_shots(bank, parsed.dataset, detection), replace(spec, spans=asdict(detection))
-    else:
-        spans = of_videos(bank, parsed.dataset)
     pooled = pool(bank, spec, parsed.dataset, spans, at)
     for video, reason in pooled.left.items():
         print(f"{video} has no row: {reason}")

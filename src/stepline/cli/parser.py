@@ -17,7 +17,6 @@ from stepline.cli import (
     explain,
     fetch,
     gc,
-    parity,
     plan,
     report,
     search,
@@ -43,7 +42,7 @@ GROUPS = {
         cite.add,
     ),
     "work folder": (doctor.add, gc.add),
-    "features and networks": (bank.add, specs.add, parity.add, weights.add),
+    "features and networks": (bank.add, specs.add, weights.add),
     "benchmarks": (accept.add, *(each.add_verbs for each in BENCHMARKS)),
 }
 """The functions that add the verbs of each group, in the order of the help text."""

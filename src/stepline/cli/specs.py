@@ -1,4 +1,4 @@
-"""The verb `specs`: lists and compares the specs of features."""
+"""The verb `specs`: lists the specs of features."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -11,23 +11,12 @@ if TYPE_CHECKING:
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("specs", help="list the specs of features and compare two of them")
+    verb = verbs.add_parser("specs", help="list the specs of features")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
-    action = actions.add_parser("diff", help="print the fields in which two specs differ")
-    for name in ("first", "second"):
-        action.add_argument(name, metavar=name.upper(), help="features/BACKBONE/SPEC, or BACKBONE/SPEC")
-    action.set_defaults(run=_diff)
     action = actions.add_parser(
         "list", help="list the specs in this folder, with the data sets that have features of each"
     )
     action.set_defaults(run=_list)
-
-
-def _diff(parsed: argparse.Namespace) -> None:
-    from stepline.features.specs import compare
-
-    found = compare(parsed.first, parsed.second)
-    print(columns([("field", parsed.first, parsed.second, "meaning"), *found]) if found else "the specs are equal")
 
 
 def _list(_: argparse.Namespace) -> None:

@@ -168,7 +168,7 @@ def labelled_splits() -> tuple[str, ...]:
 
 
 def is_made() -> bool:
-    """Return whether the annotation, fetched or in the mirror, contains records of ``make_annotations``."""
+    """Return whether the annotation, fetched or in the mirror, contains made-up records: those with a key ``made``."""
     return _summary(held)[1] if (held := _held("annotations", ANNOTATIONS)) else False
 
 

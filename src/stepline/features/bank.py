@@ -135,9 +135,13 @@ class Bank(Mapping[str, Rows]):
 
     def check_whole(self) -> None:
         """Raise StoreError if a video does not have one row per hop from 0 s on."""
-        for video, blocks in self.blocks.items():
-            if video in self.clips or len(blocks) > 1 or blocks[0].t0_s:
+        for video in self.blocks:
+            if not self.whole(video):
                 raise StoreError(f"{video} has features of only parts of it: the rows alone do not tell which parts")
+
+    def whole(self, video: str) -> bool:
+        """Return whether a video has one row per hop from 0 s on."""
+        return video not in self.clips and len(self.blocks[video]) == 1 and not self.blocks[video][0].t0_s
 
     @property
     def videos(self) -> frozenset[str]:
@@ -167,12 +171,6 @@ class Bank(Mapping[str, Rows]):
             raise StoreError(f"{video} has no features of the clip from {start_s:g} s to {end_s:g} s: list it")
         row: Rows = rows[self.clips[video][start_s, end_s]]
         return row
-
-    def crops(self, video: str) -> Rows:
-        """Return the (T, C, d) vectors of the C crops of a video's rows; C is 1 if the spec keeps no crops apart."""
-        rows, number = self[video], self.spec.get("crops", 1)
-        apart: Rows = rows.reshape(len(rows), number, self.dimension // number)
-        return apart
 
     def window(self, video: str, start_s: float, end_s: float) -> Rows:
         """Return the (n, D) rows of ``video`` with times in [start_s, end_s), n >= 1.

@@ -4,7 +4,6 @@ import logging
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from stepline import devices
 from stepline.backbones.registry import FAMILIES
 from stepline.errors import SteplineError, StoreError
-from stepline.features.unit import unit
 from stepline.spec import ClipSpec
 
 if TYPE_CHECKING:
@@ -31,31 +29,20 @@ MOST = {"cpu": 8, "cuda": 64}
 
 
 class Encoder(ABC):
-    """Computes vectors of clips. batch_size: the maximum number of clips per call. runs_on: ``cpu`` or ``cuda``.
-
-    If the spec's pictures consist of several crops, the clips of all crops pass through the network like other clips.
-    """
+    """Computes vectors of clips. batch_size: the maximum number of clips per call. runs_on: ``cpu`` or ``cuda``."""
 
     def __init__(self, spec: ClipSpec, device: str, batch_size: int | None) -> None:
         """device: ``cpu`` or ``cuda``. batch_size: of one forward pass; None chooses one for the spec and device."""
         self.spec, self.runs_on = spec, device
-        self._at_once = batch_size or max(1, min(FRAMES[device] // spec.num_frames, MOST[device]))
-        self.batch_size = max(1, self._at_once // spec.views)
+        self.batch_size = batch_size or max(1, min(FRAMES[device] // spec.num_frames, MOST[device]))
 
     def __call__(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Return the (n, D) vectors of n <= batch_size clips.
 
-        clips: (n, T, H, W, 3) RGB in [0, 255], where H has all crops of a picture. shown: (n, T), False where there is
-        no frame and the input is 0. Raises StoreError if a value is not finite, with the name of the network's layer,
-        or too large for the stored dtype, if the vectors do not have the spec's shape, and if the GPU's memory is full.
+        clips: (n, T, H, W, 3) RGB in [0, 255]. shown: (n, T), False where there is no frame and the input is 0. Raises
+        StoreError if a value is not finite, with the name of the network's layer, or too large for the stored dtype, if
+        the vectors do not have the spec's shape, and if the GPU's memory is full.
         """
-        if self.spec.views == 1:
-            return self._vectors(clips, shown)
-        crops, there = cropped(clips, self.spec.views), shown.repeat(self.spec.views, axis=0)
-        parts = [slice(first, first + self._at_once) for first in range(0, len(crops), self._at_once)]
-        return joined(self.spec, np.concatenate([self._vectors(crops[part], there[part]) for part in parts]))
-
-    def _vectors(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> NDArray[np.float32]:
         try:
             rows = self._rows(clips, shown)
         except SteplineError:
@@ -74,7 +61,7 @@ class Encoder(ABC):
         return f"its output {self.spec.output}"
 
     def _check(self, rows: NDArray[np.float32], n: int) -> None:
-        name, output, wanted = self.spec.name, self.spec.output, (n, self.spec.dimension // self.spec.crops)
+        name, output, wanted = self.spec.name, self.spec.output, (n, self.spec.dimension)
         if rows.shape != wanted:
             raise StoreError(f"{name}: its output {output} has the shape {rows.shape}, not {wanted}")
         if not np.isfinite(rows).all():
@@ -85,22 +72,6 @@ class Encoder(ABC):
                 f"{name}: its output {output} reaches {largest:g}, and {self.spec.dtype} holds up to {most:g}: "
                 "set features.dtype to float32"
             )
-
-
-def cropped(clips: NDArray[Any], views: int) -> NDArray[Any]:
-    """Return the (n x views, T, H, W, 3) clips of single crops of (n, T, views x H, W, 3) clips, clip after clip."""
-    n, frames, height, width, channels = clips.shape
-    apart = clips.reshape(n, frames, views, height // views, width, channels).swapaxes(1, 2)
-    return np.ascontiguousarray(apart).reshape(n * views, frames, height // views, width, channels)
-
-
-def joined(spec: ClipSpec, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the (n, D) rows of the (n x views, d) vectors of crops: their mean, or all of them; see ``ClipSpec``."""
-    apart: NDArray[np.float32] = vectors.reshape(-1, spec.views, vectors.shape[1])
-    if spec.crops > 1:
-        return np.reshape(apart, (len(apart), spec.dimension))
-    mean = apart.mean(axis=1, dtype=np.float64)
-    return np.asarray(unit(mean) if spec.normalise else mean, np.float32)
 
 
 class Function(Encoder):
@@ -146,8 +117,7 @@ class Encoders:
             raise StoreError(f"{spec.name}: its network cannot be loaded: {type(error).__name__}: {error}") from error
 
     def _loaded(self, spec: ClipSpec, files: Mapping[str, Path]) -> Encoder:
-        single = replace(spec, crops=1, dimension=spec.dimension // spec.crops)
-        made = import_module(FAMILIES[spec.architecture]).load(single, files)
+        made = import_module(FAMILIES[spec.architecture]).load(spec, files)
         torch = sys.modules.get("torch")
         if torch is None or not isinstance(made, torch.nn.Module):
             return Function(spec, made, self._options["batch_size"])

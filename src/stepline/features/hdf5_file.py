@@ -26,6 +26,8 @@ EXPANSION = 32
 """The maximum number of bytes of compressed rows for each byte of the file. Zeros would have a thousand."""
 SMALL = 64 << 20
 """Bytes of compressed rows that a file of any size may have, as a chunk may be mostly empty."""
+PARTS = "has rows of only parts of its video: remove it"
+"""What is wrong with an exported array whose rows are not one per hop from 0 s on, as an import assumes."""
 
 
 def names(path: Path) -> Iterator[str]:
@@ -41,7 +43,7 @@ def read(path: Path, name: str) -> Iterator[np.ndarray]:
 
     Raises MediaError if it is a link, has values outside of the file, values that are absent or no numbers, other
     filters than gzip, LZF, shuffle and Fletcher32, or too many bytes for its file or for a video. Nothing larger than
-    a chunk is allocated before this is known.
+    a chunk is allocated before this is known. The same if an export says that its rows are of only parts of the video.
     """
     import h5py
 
@@ -51,6 +53,8 @@ def read(path: Path, name: str) -> Iterator[np.ndarray]:
         dataset = file[name]
         if not isinstance(dataset, h5py.Dataset):
             return
+        if np.array_equal(dataset.attrs.get("whole", True), False):
+            raise MediaError(f"{name} {PARTS}")
         _check(dataset, name)
         chunk = dataset.chunks[0] if dataset.chunks else 1
         at_once = max(1, BLOCK * len(dataset) // max(1, dataset.nbytes) // chunk) * chunk

@@ -25,7 +25,7 @@ from stepline.errors import ConfigError, ReleaseError, StoreError
 from stepline.features import hdf5_file, store
 from stepline.features.bank import AbsentError
 from stepline.features.zarr_file import Rows
-from stepline.io import sha256_file, write_json
+from stepline.io import read_json, sha256_file, write_json
 from stepline.media.decode import MediaError
 from stepline.media.process import Decoder, Limits
 from stepline.pickled import Stub, parse
@@ -35,6 +35,8 @@ SHARD = "000"
 """The only shard of an imported bank."""
 KEY = "frames_features"
 """The key of the rows in a dictionary, as in the files of P3IV (Zhao et al., 2022)."""
+INDEX = "export.json"
+"""Next to the arrays of an export: what their rows stand for."""
 NAMED = 5
 """The number of unknown names that are printed."""
 HDF5 = Limits(memory_mb=8192, least_s=3600, s_per_video_s=0)
@@ -238,9 +240,11 @@ def _checked(file: Path, video: str) -> str:
 
 def _found(path: Path, key: str, reader: Decoder) -> Iterator[tuple[Path, str, Callable[[], Any]]]:
     """Yield each file, the name of a video's features in it, and a function that reads them. reader: runs libhdf5."""
+    folder = path if path.is_dir() else path.parent
+    parted = _parted(folder / INDEX)
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         if file.suffix == ".npy":
-            yield file, file.stem, partial(_npy, file, key)
+            yield file, file.stem, partial(_refused if file.stem in parted else _npy, file, key)
         elif file.suffix == ".pt":
             yield file, file.stem, partial(_tensor, file)
         elif file.suffix in (".h5", ".hdf5"):
@@ -257,6 +261,18 @@ def _damage_is_one_line(file: Path) -> Iterator[None]:
     except Exception as error:
         line = " ".join(str(error).split())[:LONGEST] or type(error).__name__
         raise StoreError(f"{file} holds no features, or is damaged ({line})") from error
+
+
+def _parted(index: Path) -> set[str]:
+    """Return the names of the exported arrays whose rows are not one per hop from 0 s on, as an import assumes."""
+    match read_json(index) if index.exists() else {}:
+        case {"videos": dict(videos)}:
+            return {name for name, about in videos.items() if isinstance(about, dict) and about.get("whole") is False}
+    return set()
+
+
+def _refused(file: Path, _: str) -> Any:
+    raise StoreError(f"{file} {hdf5_file.PARTS}")
 
 
 def _npy(file: Path, key: str) -> Any:

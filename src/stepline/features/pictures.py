@@ -53,10 +53,8 @@ def stream(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, batch_si
     """Yield all listed clips of each video in order of completion, decoding each video once.
 
     A clip may be sent a second time, see ``frames.Begun``; the last one is valid. Raises StoreError if a video cannot
-    be read, or one of its clips is lost, and if the spec takes several crops of a picture.
+    be read, or one of its clips is lost.
     """
-    if spec.views > 1:
-        raise StoreError(f"{spec.name}: this method reads one crop of each picture: remove it from features.crops")
     names = [video for video in listed if listed[video]]
     asked = [Request(spec=spec, batch_size=batch_size, listed=listed[video], scratch=videos.scratch) for video in names]
     jobs = [Job(videos.records[video], [request]) for video, request in zip(names, asked, strict=True)]

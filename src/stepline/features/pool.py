@@ -1,4 +1,4 @@
-"""Pooled rows: one vector for each video, shot or segment, from the rows of another bank."""
+"""Pooled rows: one vector for each shot or segment, from the rows of another bank."""
 
 import hashlib
 from collections.abc import Mapping
@@ -6,9 +6,6 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
 
 from stepline import paths
 from stepline.availability import read_manifest, write_manifest
@@ -27,8 +24,7 @@ from stepline.shots import Detection
 from stepline.shots import found as shots_in
 from stepline.spec import Spec
 
-By = Literal["video", "shot", "segment"]
-How = Literal["mean", "max"]
+By = Literal["shot", "segment"]
 HOP_S = 1.0
 """The hop in the index, which has no meaning for listed clips."""
 
@@ -37,47 +33,44 @@ HOP_S = 1.0
 class PooledSpec(Spec):
     """The settings of pooled rows.
 
-    source: ``<name>/<id>`` of the spec of the rows. by: what a row stands for: a ``video``, a ``shot`` or a
-    ``segment``. spans: the options of the detection of shots, or the sha256 of the file of segments. how: the ``mean``
-    of the rows in the span, or the ``max`` of each value. similarity: with ``cosine``, the vector of each crop is then
-    scaled to length 1. crops: as in ``ClipSpec``. placement: rows are listed clips.
+    source: ``<name>/<id>`` of the spec of the rows. by: what a row stands for, a ``shot`` or a ``segment``. spans: the
+    options of the detection of shots, or the sha256 of the file of segments. how: the mean of the rows in the span.
+    similarity: with ``cosine``, the vector is then scaled to length 1. crops: always 1. placement: rows are listed
+    clips.
     """
 
+    label: str = "mean"
     revision: int = 1
     source: str
     by: By
     spans: dict[str, Any] = field(default_factory=dict)
-    how: How
+    how: str = "mean"
     similarity: str
-    crops: int
+    crops: int = 1
     placement: str = "spans"
     dimension: int
     dtype: str = "float32"
 
     @classmethod
-    def of(cls, bank: Bank, by: By, how: How) -> "PooledSpec":
+    def of(cls, bank: Bank, by: By) -> "PooledSpec":
         """Return the spec of the pooled rows of a bank, without ``spans``.
 
-        Raises ConfigError if its rows are pooled already, or are listed clips and spans are not videos, and
-        MissingError if it has no video.
+        Raises ConfigError if its rows are pooled already or are listed clips, and MissingError if it has no video.
         """
         record = bank.spec
         if not bank:
             raise MissingError(f"{record['name']} has no features of a video: run `snakemake`")
         if "source" in record:
             raise ConfigError(f"{record['name']} has pooled rows: pool those of {record['source']} instead")
-        if bank.clips and by != "video":
-            raise ConfigError(f"{record['name']} has rows of listed clips: pool them by video only")
+        if bank.clips:
+            raise ConfigError(f"{record['name']} has rows of listed clips: only rows of seconds can be pooled")
         source = next(_folder(held.location) for held in bank.stores.values()).parents[1]
         by_dot = record.get("architecture") in DOT and not record.get("normalise")
         return cls(
-            name=f"{source.parent.name}.{by}{'' if how == 'mean' else f'-{how}'}",
-            label=how,
+            name=f"{source.parent.name}.{by}",
             source=f"{source.parent.name}/{source.name}",
             by=by,
-            how=how,
             similarity="dot product" if by_dot else "cosine",
-            crops=record.get("crops", 1),
             dimension=bank.dimension,
         )
 
@@ -90,11 +83,6 @@ class Pooled:
     kept: int = 0
     computed: int = 0
     left: dict[str, str] = field(default_factory=dict)
-
-
-def of_videos(bank: Bank, dataset: str) -> dict[str, Clips]:
-    """Return the span [0, end) of each video, see ``ends_s``."""
-    return {video: [(0.0, end_s)] for video, end_s in ends_s(bank, dataset).items()}
 
 
 def ends_s(bank: Bank, dataset: str) -> dict[str, float]:
@@ -138,7 +126,7 @@ def pool(bank: Bank, spec: PooledSpec, dataset: str, spans: Mapping[str, Clips],
     """
     made = Pooled(paths.spec_record(spec).parent)
     for shard, videos in _shards(bank).items():
-        found = {video: _with_rows(bank, spec, video, spans.get(video, ())) for video in videos}
+        found = {video: _with_rows(bank, video, spans.get(video, ())) for video in videos}
         keys = {video: _key(bank, video, each) for video, each in found.items() if each}
         location = paths.located(paths.features(dataset, shard, spec), store_at)
         made.computed += _write(bank, spec, location, found, keys)
@@ -187,8 +175,8 @@ def check_current(pooled: Bank, source: Bank, dataset: str) -> None:
         clips = list(pooled.clips[video])
         if video not in source.blocks or blocks[0].source_sha256 != _key(source, video, clips):
             spec = pooled.spec
-            spans = "--segments FILE" if spec["by"] == "segment" else f"--by {spec['by']}"
-            command = f"stepline bank pool {spec['source'].partition('/')[0]} {dataset} {spans} --how {spec['how']}"
+            spans = "--segments FILE" if spec["by"] == "segment" else "--by shot"
+            command = f"stepline bank pool {spec['source'].partition('/')[0]} {dataset} {spans}"
             raise StoreError(f"the features of {video} changed after they were pooled: run `{command}`")
 
 
@@ -202,11 +190,11 @@ def _folder(location: Location) -> Path:
     return location.folder if isinstance(location, paths.Remote) else location
 
 
-def _with_rows(bank: Bank, spec: PooledSpec, video: str, spans: Clips) -> list[tuple[float, float]]:
+def _with_rows(bank: Bank, video: str, spans: Clips) -> list[tuple[float, float]]:
     """Return the different spans of a video that have a row."""
     if not bank.length(video):
         return []
-    return [span for span in dict.fromkeys(spans) if spec.by == "video" or bank.shows(video, *span)]
+    return [span for span in dict.fromkeys(spans) if bank.shows(video, *span)]
 
 
 def _key(bank: Bank, video: str, spans: Clips) -> str:
@@ -229,15 +217,5 @@ def _stored(location: Location, spec: PooledSpec) -> Bank | None:
 
 def _vectors(bank: Bank, spec: PooledSpec, video: str, spans: Clips) -> Rows:
     """Return the (n, D) float64 vectors of the spans of a video."""
-    vectors: NDArray[np.float64]
-    if spec.by == "video":
-        rows = bank[video]
-        vectors = (rows.mean(axis=0, dtype=np.float64) if spec.how == "mean" else rows.max(axis=0))[None]
-    elif spec.how == "mean":
-        vectors = bank.means([video] * len(spans), *zip(*spans, strict=True))
-    else:
-        vectors = np.stack([bank.window(video, *span).max(axis=0) for span in spans])
-    vectors = np.asarray(vectors, np.float64)
-    if spec.similarity == "cosine":
-        vectors = unit(vectors.reshape(-1, spec.dimension // spec.crops)).reshape(vectors.shape)
-    return vectors
+    means = bank.means([video] * len(spans), *zip(*spans, strict=True))
+    return unit(means) if spec.similarity == "cosine" else means

@@ -2,5 +2,3 @@
 
 WEIGHTS = {"hirest-joint": "load_released", "clip4caption": "load_clip4caption"}
 """The weights of heads, and the function of ``hirest_joint_release`` that loads them."""
-CHECKED = ("pdvc", "hirest_joint", "actionformer", "umt", "tan")
-"""The heads with a parity check against their released networks."""

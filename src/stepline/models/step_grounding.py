@@ -16,8 +16,8 @@ from torch.nn import functional
 
 from stepline.models.blobs import BlobConfig, blobs
 from stepline.models.grounding import GroundedSegments, GroundedVideo, Rows, gather
-from stepline.models.tan import TEMPERATURE, JointEncoder, of_length
-from stepline.models.tan_config import StepGroundingConfig
+from stepline.models.step_grounding_config import StepGroundingConfig
+from stepline.models.tan import TEMPERATURE, JointEncoder, interpolated
 
 
 class Articles(NamedTuple):
@@ -55,7 +55,7 @@ class StepGrounding(JointEncoder):
         if steps > self.config.positions:
             raise ValueError(f"an article of {steps} steps has more than the {self.config.positions} positions")
         if n > self.config.positions:
-            placed = of_length(self.temporal_pos_embed, n, source=self.config.positions)
+            placed = interpolated(self.temporal_pos_embed, n)
         else:
             place = articles.start[:, None] + torch.arange(n, device=articles.start.device)
             placed = self.temporal_pos_embed[place.clamp(max=self.config.positions - 1)]

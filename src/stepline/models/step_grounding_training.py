@@ -13,7 +13,7 @@ from torch import Tensor
 from stepline.errors import ConfigError
 from stepline.models.grounding import GroundedVideo, Rows
 from stepline.models.step_grounding import Sentences, StepGrounding
-from stepline.models.tan_config import StepGroundingConfig
+from stepline.models.step_grounding_config import StepGroundingConfig
 from stepline.models.training import fit_head, loaded, restore, shuffled
 
 AT_ONCE = 1 << 14

@@ -86,7 +86,7 @@ class Described:
     @property
     def frames(self) -> float:
         """The number of frames that a network processes."""
-        return (self.rows or 0) * getattr(self.spec, "num_frames", 1) * getattr(self.spec, "views", 1)
+        return (self.rows or 0) * getattr(self.spec, "num_frames", 1)
 
     @property
     def disk(self) -> Disk:
@@ -187,9 +187,8 @@ class Forecast:
                 by_name.setdefault(each.spec.name, []).append(each)
         for name, parts in by_name.items():
             video_s = sum(each.video_s for each in parts)
-            views = max(getattr(each.spec, "views", 1) for each in parts)
-            gpu = _estimate(f"network.{name}.cuda", video_s, views * most.NETWORK_MINUTES[True] / 60)
-            cpu = _estimate(f"network.{name}.cpu", video_s, views * most.NETWORK_MINUTES[False] / 60)
+            gpu = _estimate(f"network.{name}.cuda", video_s, most.NETWORK_MINUTES[True] / 60)
+            cpu = _estimate(f"network.{name}.cpu", video_s, most.NETWORK_MINUTES[False] / 60)
             frames = sum(each.frames for each in parts)
             per_frame_s = FRAME_S.get(getattr(parts[0].spec, "architecture", ""))
             if cpu.basis == "at most" and per_frame_s and frames:

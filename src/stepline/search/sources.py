@@ -102,12 +102,6 @@ def stores(pipeline: Pipeline, name: str) -> list[Location]:
 def _seen(pipeline: Pipeline, name: str, needs_text: bool, exact: bool) -> Source:
     backbone, pooled = of_backbone(pipeline, name)
     if needs_text and tower(pipeline, backbone) is None:
-        spec = pipeline.features.spec_of(backbone)
-        if isinstance(spec, ClipSpec) and spec.crops > 1:
-            raise ConfigError(
-                f"backbone {name} keeps the vectors of {spec.crops} crops, which cannot be compared with a text: use "
-                f"`--like VIDEO@TIME`, or set features.crops.{backbone} to {'five' if spec.crops == 5 else 'ten'}"
-            )
         raise ConfigError(
             f"backbone {name} has no text tower: use `--like VIDEO@TIME`, which needs none, choose a network with a "
             f"text tower (docs/search.md), or search transcripts with one of {', '.join([*MODELS, words.NAME])}"

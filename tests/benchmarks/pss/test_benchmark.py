@@ -7,7 +7,7 @@ from stepline.benchmarks.pss.benchmark import Pss
 from stepline.config import validate
 from stepline.errors import ConfigError
 from stepline.needs import Need
-from tests.benchmarks.pss.conftest import CONFIG, plan
+from tests.benchmarks.pss.conftest import plan
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,6 @@ class TestWhatDecides:
             "duration": Option("exact", "ceil_seconds")
         }
         assert plan().named_options(plan().entries["procnet"], "tasty").keys() >= {"features", "anchors", "hidden"}
-
-    def test_crops_are_an_option_of_the_features_that_have_them(self, banks: None) -> None:
-        for names, options in ((["s3d-mmpt"], {"features.crops.s3d-mmpt"}), (["s3d-pss"], set())):
-            crops = {"features": {"crops": {"s3d-mmpt": "ten"}}}
-            made = Pss.of(validate({"pss": {**CONFIG, "features": {"s3d": names}}, **crops}), "pss")
-            named = made.named_options(made.entries["softsoda-s3d"], "youcook2")
-            assert {key for key in named if "crops" in key} == options
-            assert all(named[key] == Option("ten", "centre", said=False) for key in options)
 
     def test_the_spec_holds_what_it_held_before(self, releases: None) -> None:
         made = plan()

@@ -9,15 +9,15 @@ import pytest
 from stepline.cli.parser import make_parser
 from stepline.errors import ConfigError, StoreError
 from stepline.features.bank import Bank
-from stepline.features.export import FORMS, Form, export
+from stepline.features.export import FORMS, TIMED, Form, export
 from stepline.features.export.job import Export
 from tests.features.export.conftest import rows
 
-UNTIMED = [form for form in FORMS if form not in ("webdataset", "lance")]
+UNTIMED = [form for form in FORMS if form not in TIMED]
 
 
 def needs(form: Form) -> None:
-    pytest.importorskip({"pt": "torch", "hdf5": "h5py"}.get(form, form if form == "lance" else "numpy"))
+    pytest.importorskip({"pt": "torch", "hdf5": "h5py"}.get(form, "numpy"))
 
 
 def test_the_command_line_offers_all_forms() -> None:
@@ -58,16 +58,14 @@ def test_names_are_of_one_file(whole: Bank, form: Form, naming: dict[str, str]) 
 
 @pytest.mark.parametrize("form", UNTIMED)
 def test_forms_without_times_have_whole_videos_only(parted: Bank, form: Form) -> None:
-    with pytest.raises(
-        StoreError, match="^damaged has features of only parts .*`--form webdataset` and `--form lance`"
-    ):
+    with pytest.raises(StoreError, match="^damaged has features of only parts .*`--form npy` and `--form hdf5`"):
         export(parted, Path("out"), form)
     assert not Path("out").exists()
 
 
 def test_a_bank_without_videos_is_one_line(whole: Bank) -> None:
     with pytest.raises(StoreError, match="^there is no video to export$"):
-        export(whole.without(whole), Path("out"), "lance")
+        export(whole.without(whole), Path("out"), "npy")
     assert not Path("out").exists()
 
 
@@ -84,7 +82,7 @@ def test_a_library_that_only_quotes_a_full_disk_is_one_line(
     assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, "out")
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form != "lance"])
+@pytest.mark.parametrize("form", FORMS)
 def test_the_same_bank_gives_the_same_bytes(whole: Bank, form: Form) -> None:
     needs(form)
     for out in ("one", "two"):

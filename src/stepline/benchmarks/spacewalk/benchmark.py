@@ -259,10 +259,9 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         return entry.kind.transcribed or bool(self.texts_by(entry))
 
     def tower(self, backbone: str) -> str:
-        """Return the name of a backbone's text tower; "" if it has none, is not a preset, or keeps several crops."""
+        """Return the name of a backbone's text tower; "" if it has none or is not a preset."""
         preset = presets().get(backbone)
-        kept = self.config["features"]["crops"].get(backbone, "").endswith("kept")
-        tower = tower_of(preset) if preset and not kept else None
+        tower = tower_of(preset) if preset else None
         return tower.name if tower else ""
 
     def texts_by(self, entry: SpacewalkEntry) -> str:

@@ -9,12 +9,12 @@ from typing import Literal, get_args
 
 from stepline.errors import ConfigError, StoreError
 from stepline.features.bank import Bank
-from stepline.features.export import actionformer, files, hdf5, lance, pdvc, webdataset
+from stepline.features.export import actionformer, files, hdf5, pdvc
 from stepline.features.export.job import Annotated, Export
 
-Form = Literal["npy", "dict", "hdf5", "pt", "webdataset", "lance", "actionformer", "pdvc"]
+Form = Literal["npy", "dict", "hdf5", "pt", "actionformer", "pdvc"]
 FORMS: tuple[Form, ...] = get_args(Form)
-TIMED: tuple[Form, ...] = ("webdataset", "lance")
+TIMED: tuple[Form, ...] = ("npy", "hdf5")
 """Forms with the time of each row: they have rows of spans, of listed clips and of damaged videos as well."""
 ANNOTATED: tuple[Form, ...] = ("actionformer", "pdvc")
 """Forms with the annotations of the videos."""
@@ -23,13 +23,9 @@ _WRITE: dict[Form, Callable[[Export], None]] = {
     "dict": files.write_dict,
     "hdf5": hdf5.write,
     "pt": files.write_pt,
-    "webdataset": webdataset.write,
-    "lance": lance.write,
     "actionformer": actionformer.write,
     "pdvc": pdvc.write,
 }
-_NAME: dict[Form, Callable[[str, str, str], str]] = {"webdataset": webdataset.name, "pdvc": pdvc.name}
-"""The name of a video, from prefix, id and suffix, if a form's reader does not accept every name."""
 
 
 def export(
@@ -53,14 +49,14 @@ def export(
         try:
             bank.check_whole()
         except StoreError as error:
-            raise StoreError(f"{error}; `--form webdataset` and `--form lance` include the times of rows") from None
+            raise StoreError(f"{error}; `--form npy` and `--form hdf5` include the times of rows") from None
     if prefix is None:
         prefix = pdvc.PREFIX if form == "pdvc" else ""
     names = _names(bank, form, prefix, suffix)
     job = Export(bank=bank, out=out, names=names, prefix=prefix, suffix=suffix, annotations=annotations or {})
     try:
         _WRITE[form](job)
-    except (OSError, RuntimeError) as error:  # HDF5 and Lance state the reason only in the text
+    except (OSError, RuntimeError) as error:  # HDF5 states the reason only in the text
         for number in (errno.ENOSPC, errno.EDQUOT):
             if os.strerror(number) in str(error) and getattr(error, "errno", None) != number:
                 raise OSError(number, os.strerror(number), str(out)) from None
@@ -71,14 +67,10 @@ def _names(bank: Bank, form: Form, prefix: str, suffix: str) -> dict[str, str]:
     """Return the name of each video, in the order of ids."""
     videos: dict[str, str] = {}
     for video in sorted(bank):
-        name = _NAME.get(form, _plain)(prefix, video, suffix)
+        name = pdvc.name(prefix, video, suffix) if form == "pdvc" else f"{prefix}{video}{suffix}"
         if re.search(r"^\.\.|[/\\\x00-\x1f]", name):
             raise ConfigError(f"{name!r} is not a plain file name: give another --prefix or --suffix")
         if name in videos:
             raise ConfigError(f"`--form {form}` has the same name {name!r} for {videos[name]} and {video}: rename one")
         videos[name] = video
     return {video: name for name, video in videos.items()}
-
-
-def _plain(prefix: str, video: str, suffix: str) -> str:
-    return f"{prefix}{video}{suffix}"

@@ -1,13 +1,14 @@
 """A file per video: ``.npy``, a dictionary in ``.npy``, or ``.pt``."""
 
 import io
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stepline.features.export.job import Export
-from stepline.features.importing import KEY
-from stepline.io import write_bytes
+from stepline.features.importing import INDEX, KEY
+from stepline.io import atomic_path, write_bytes, write_json
 
 
 def npy(array: NDArray[np.generic]) -> bytes:
@@ -18,9 +19,17 @@ def npy(array: NDArray[np.generic]) -> bytes:
 
 
 def write_npy(job: Export) -> None:
-    """Write an array (T, D) per video."""
-    for _, name, rows in job.videos():
-        write_bytes(job.out / f"{name}.npy", npy(rows))
+    """Write an array (T, D) per video, and for all videos ``times.npz`` and ``export.json``.
+
+    ``times.npz`` has the (T, 2) start and end of each row in seconds, under the name of the video's file.
+    ``export.json`` has the spec, ``hop_s``, and by name of the file what ``Export.about`` says.
+    """
+    with atomic_path(job.out / "times.npz") as part, ZipFile(part, "w") as times:
+        for video, name, rows in job.videos():
+            write_bytes(job.out / f"{name}.npy", npy(rows))
+            times.writestr(ZipInfo(f"{name}.npy"), npy(job.times_s(video)))
+    videos = {name: job.about(video) for video, name in job.names.items()}
+    write_json(job.out / INDEX, {"spec": job.bank.spec, "hop_s": job.bank.hop_s, "videos": videos})
 
 
 def write_float32(job: Export) -> None:

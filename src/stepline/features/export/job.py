@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,11 @@ class Export:
         blocks = self.bank.blocks[video]
         edges = [block.t0_s + np.arange(block.length + 1) * block.hop_s for block in blocks]
         return np.concatenate([np.stack([edge[:-1], edge[1:]], 1) for edge in edges])
+
+    def about(self, video: str) -> dict[str, Any]:
+        """Return what the rows of a video stand for: ``whole`` if row k is at k x ``hop_s``, and the gaps in them."""
+        damaged = self.bank.damaged.get(video)
+        return {"whole": self.bank.whole(video), "gaps": damaged.gaps if damaged else []}
 
     def annotated(self, video: str) -> Annotated:
         """Return the annotations of a video, without segments if it has none."""

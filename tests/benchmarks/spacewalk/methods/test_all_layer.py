@@ -12,8 +12,6 @@ from safetensors.numpy import load_file
 from stepline import paths
 from stepline.availability import Record, write_availability
 from stepline.backbones import internvideo
-from stepline.backbones.parity import internvideo as parity_internvideo
-from stepline.backbones.parity import weights
 from stepline.backbones.registry import presets, towers
 from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.kinds import KINDS, SpacewalkKind
@@ -27,6 +25,8 @@ from stepline.models import all_layer as model
 from tests.benchmarks.spacewalk.conftest import FPS, MadeUp, TinyInputs, chooser_of, fit, predict, scored
 from tests.gpu import GPU
 from tests.media.clips import make as make_video
+from tests.parity import internvideo as reference
+from tests.parity import weights
 
 OPTIONS = {
     "optimiser": "bert_adam",
@@ -88,7 +88,7 @@ def tiny(parity: Path) -> Any:
     described = manifest["configs"]["tiny"]
     shapes = {key: shape for key, (shape, *_) in described["keys"].items()}
     arrays = weights(described["keys"], described["digest_sha256"])
-    return parity_internvideo.config_of(manifest["args"]["tiny"], shapes), {
+    return reference.config_of(manifest["args"]["tiny"], shapes), {
         f"clip.{key}": torch.tensor(array) for key, array in arrays.items()
     }
 

@@ -8,7 +8,7 @@ from stepline.benchmarks.htstep.inputs import HtstepInputs
 from stepline.benchmarks.htstep.methods.heads import Grounder, Head
 from stepline.benchmarks.htstep.methods.videos import Articles, Learned, sentence_vectors
 from stepline.models.grounding import Rows
-from stepline.models.tan_config import StepGroundingConfig
+from stepline.models.step_grounding_config import StepGroundingConfig
 
 NARRATED = 1024
 """The maximum length of a video in seconds if training starts with narrations (App. B)."""

@@ -20,11 +20,10 @@ from torch.func import functional_call
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
-from stepline.backbones.parity import Array, Golden, Output, recipe, weights
-from stepline.models.actionformer import Found, Said, chosen, decoded, in_rows, in_seconds, points
+from stepline.models.actionformer import ActionFormer, Found, Said, chosen, decoded, in_rows, in_seconds, points
 from stepline.models.actionformer_config import ActionFormerConfig, Decoding
 from stepline.models.actionformer_loss import Targets, losses, targets
-from stepline.models.actionformer_release import network_of, ours
+from tests.parity import Array, Golden, Output, recipe, weights
 
 INPUTS = ("in", "recipe_json")
 NEAR_S, ROUNDING = 1e-4, 1e-6
@@ -52,6 +51,38 @@ LEARNED = {"radius": "centre_radius", "label_smoothing": "smoothing", "loss_weig
 """Prefix of the name of a variant of targets or losses, before its number -> field of ``ActionFormerConfig``."""
 SUPPRESSED = {"min": "min_score", "max": "most", "sigma": "sigma", "vote": "voting", "": "iou"}
 """The same for suppression alone, whose names have several parts -> field of ``Decoding``."""
+SCALES = re.compile(r"reg_head\.scale\.(\d+)\.scale")
+"""Parameter names of the offset scales of the levels."""
+NAMES = (
+    (r"backbone\.embd\.(\d+)\.conv", r"embedding.\1"),
+    (r"backbone\.embd_norm", "embedding_norms"),
+    (r"backbone\.stem\.(\d+)", r"blocks.\1"),
+    (r"neck\.fpn_norms", "pyramid.norms"),
+    (r"neck\.lateral_convs\.(\d+)\.conv", r"pyramid.lateral.\1"),
+    (r"neck\.fpn_convs\.(\d+)\.conv", r"pyramid.depthwise.\1"),
+    (r"cls_head\.cls_head\.conv", "class_head.output"),
+    (r"reg_head\.offset_head\.conv", "offset_head.output"),
+    (r"cls_head", "class_head"),
+    (r"reg_head", "offset_head"),
+)
+ENDS = (
+    (r"class_head\.norm\.", "class_head.norms."),
+    (r"offset_head\.norm\.", "offset_head.norms."),
+    (r"class_head\.head\.(\d+)\.conv\.", r"class_head.layers.\1."),
+    (r"offset_head\.head\.(\d+)\.conv\.", r"offset_head.layers.\1."),
+    (r"ln1\.", "norm."),
+    (r"ln2\.", "inner_norm."),
+    (r"attn\.(query|key|value)_conv\.conv\.", r"attention.around.\1."),
+    (r"attn\.(query|key|value)_norm\.", r"attention.norms.\1."),
+    (r"attn\.(query|key|value)\.", r"attention.maps.\1."),
+    (r"attn\.proj\.", "attention.output."),
+    (r"attn\.rel_pe", "attention.relative"),
+    (r"mlp\.0\.", "inner."),
+    (r"mlp\.3\.", "outer."),
+    (r"drop_path_attn\.", "attended."),
+    (r"drop_path_mlp\.", "fed."),
+)
+"""Ends of parameter names, and their replacements."""
 OF_SUPPRESSION = Decoding(iou=0.1, sigma=0.5, min_score=0.001, most=200, voting=0.0)
 """The options of suppression alone, unless its name states others."""
 
@@ -60,7 +91,7 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
     """Yield the outputs of every configuration, and of suppression alone."""
     for name in manifest["configs"]:
         if any(each.startswith(f"{name}/") for each in golden):
-            yield from Case(manifest, golden, folder, name).outputs()
+            yield from Case(manifest, golden, name).outputs()
     for name in _folders(golden, r"nms/[^/]+/(?!in/)[^/]+"):
         given = Found(*(golden[f"{name.rpartition('/')[0]}/in/{part}"] for part in ("segments", "scores", "labels")))
         options = suppression(name.rpartition("/")[2])
@@ -77,6 +108,62 @@ def settings(config: Mapping[str, Any]) -> dict[str, Any]:
         "ranges": tuple(map(tuple, args["regression_range"])),
         "init_norm": config["init_loss_norm"],
     }
+
+
+def network_of(tensors: Mapping[str, Tensor], **settings: Any) -> ActionFormer:
+    """Return the network of a released state dict. settings: see ``settings``."""
+    embed, feature_dim, kernel = tensors["backbone.embd.0.conv.weight"].shape
+    classes, head_dim, head_kernel = tensors["cls_head.cls_head.conv.weight"].shape
+    scaled = "backbone.stem.0.drop_path_attn.scale" in tensors
+    config = ActionFormerConfig(
+        feature_dim=feature_dim,
+        classes=classes,
+        embed=embed,
+        pyramid_dim=tensors["neck.fpn_norms.0.weight"].shape[1],
+        head_dim=head_dim,
+        kernel=kernel,
+        head_kernel=head_kernel,
+        arch=(_count(tensors, "backbone.embd"), _count(tensors, "backbone.stem"), _count(tensors, "backbone.branch")),
+        head_layers=1 + _count(tensors, "cls_head.head"),
+        pyramid="fpn" if "neck.fpn_convs.0.conv.weight" in tensors else "identity",
+        relative=any(name.endswith("rel_pe") for name in tensors),
+        droppath=ActionFormerConfig.droppath if scaled else 0.0,
+        **settings,
+    )
+    with torch.device("meta"):
+        network = ActionFormer(config)
+    network.load_state_dict(ours(tensors), assign=True)
+    return network.eval()
+
+
+def _count(tensors: Mapping[str, Tensor], prefix: str) -> int:
+    """Return the number of numbered parts after a prefix."""
+    parts = len(prefix.split("."))
+    return len({name.split(".")[parts] for name in tensors if name.startswith(f"{prefix}.")})
+
+
+def ours(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a released network with our names and shapes."""
+    stem = _count(tensors, "backbone.stem")
+    made = {}
+    scales: dict[int, Tensor] = {}
+    for name, value in tensors.items():
+        if found := SCALES.fullmatch(name):
+            scales[int(found[1])] = value
+            continue
+        renamed = re.sub(r"^backbone\.branch\.(\d+)", lambda found: f"blocks.{stem + int(found[1])}", name)
+        for pattern, replacement in NAMES:
+            renamed = re.sub(rf"^{pattern}\b", replacement, renamed)
+        for pattern, replacement in ENDS:
+            renamed = re.sub(rf"\b{pattern}", replacement, renamed)
+        made[renamed] = value
+        if value.dim() == 3 and len(value) == 1 and "conv" not in name:
+            made[renamed] = value[0, :, 0]
+        if name.endswith(".scale"):
+            made[renamed] = value[0]
+        if name.endswith("rel_pe"):
+            made[renamed] = value[0, 0]
+    return made | {"scales": torch.stack([scales[number] for number in sorted(scales)])}
 
 
 def suppression(name: str) -> Decoding:
@@ -96,11 +183,11 @@ class Case:
     The videos are named ``video``, or ``small`` if the manifest has a longer ``max_length``.
     """
 
-    def __init__(self, manifest: Any, golden: Golden, folder: Path, name: str) -> None:
+    def __init__(self, manifest: Any, golden: Golden, name: str) -> None:
         config = manifest["configs"][name]
         arrays = weights(config["keys"], config["digest_sha256"])
         self.tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-        self.network = network_of(self.tensors, folder / "manifest.json", **settings(config))
+        self.network = network_of(self.tensors, **settings(config))
         self.config, self.golden, self.name, self.made = self.network.config, golden, name, recipe(golden)
         longest = max(each["args"]["max_seq_len"] for each in manifest["configs"].values())
         kind, self.long = ("video", "long") if self.config.max_length == longest else ("small", "small_long")

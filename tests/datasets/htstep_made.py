@@ -1,7 +1,6 @@
 """Synthetic annotation for HT-Step, with the released form, taxonomy and videos and statistics close to the paper's.
 
-It replaces the authors' file if that is not available, to run the code that reads it. Steps and times are drawn at
-random and say nothing about any video. No number computed from it is a result.
+Steps and times are drawn at random and say nothing about any video. No number computed from it is a result.
 """
 
 from collections import Counter
@@ -9,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from stepline.datasets.htstep import SPLITS, articles, split_videos, taxonomy
+from stepline.datasets.htstep import SPLITS, articles, split_videos
 
 MATCH = {"key": "match", "full": "full", "partial": "partial"}
 """The keys of full and partial matches, for ``load``."""
@@ -17,19 +16,6 @@ VIDEOS_PER_SEEN = 5
 """The number of videos per activity in val_seen and in test_seen."""
 UNSEEN, SHARED = 32 / 433, 63 / 120
 """The fraction of activities that are not in train, and of test_seen's activities that are also in val_seen."""
-PAPER = {
-    "videos": 19700,
-    "segments": 116000,
-    "activities": 433,
-    "segments per video": 5.9,
-    "mean length of a segment, in s": 15,
-    "segments of 10 s or less, in %": None,
-    "video coverage, mean over activities, in %": 22,
-    "step coverage, in %": 42,
-    "edit distance to the article, mean over activities": 0.37,
-    "full matches, in %": 27,
-}
-"""The statistics of the whole data set in the paper (Table 1 and Section 3.4); None where it says "most"."""
 
 
 def make_annotations(
@@ -127,53 +113,3 @@ def _segments(random: Random, article: Sequence[int], duration_s: float) -> list
         found.append({"id": step, "segment": [round(now, 2), round(end, 2)], MATCH["key"]: match})
         now = end
     return found
-
-
-def measured(annotations: Mapping[str, Any]) -> dict[str, float]:
-    """Return the statistics of synthetic records under the names of ``PAPER``.
-
-    Video coverage is the fraction of a video inside segments. Step coverage is the fraction of the article's steps that
-    are annotated. The edit distance compares the steps of the segments sorted by start with the same steps in the
-    article's order: the number of insertions, deletions and replacements divided by the number of segments.
-    """
-    steps, known = taxonomy(), articles()
-    covered: dict[str, list[float]] = {}
-    distances: dict[str, list[float]] = {}
-    lengths, matches, shares = [], [], []
-    for record in annotations.values():
-        segments, activity = record["annotations"], record["activity"]
-        found = [segment["id"] for segment in sorted(segments, key=lambda segment: segment["segment"])]
-        article = known[activity, steps[found[0]].variation]
-        in_video = [end_s - start_s for start_s, end_s in (segment["segment"] for segment in segments)]
-        covered.setdefault(activity, []).append(sum(in_video) / record["duration"])
-        distances.setdefault(activity, []).append(_edit_distance(found, sorted(found)) / len(found))
-        shares.append(len({*found}) / len(article))
-        lengths += in_video
-        matches += [segment[MATCH["key"]] == MATCH["full"] for segment in segments]
-    values = (
-        len(annotations),
-        len(lengths),
-        len(covered),
-        len(lengths) / len(annotations),
-        _mean(lengths),
-        100 * _mean([length <= 10 for length in lengths]),
-        100 * _mean([*map(_mean, covered.values())]),
-        100 * _mean(shares),
-        _mean([*map(_mean, distances.values())]),
-        100 * _mean(matches),
-    )
-    return dict(zip(PAPER, values, strict=True))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _edit_distance(one: Sequence[int], other: Sequence[int]) -> int:
-    row: list[int] = [*range(len(other) + 1)]
-    for number, left in enumerate(one, start=1):
-        following = [number]
-        for place, right in enumerate(other):
-            following.append(min(row[place + 1] + 1, following[-1] + 1, row[place] + (left != right)))
-        row = following
-    return row[-1]

@@ -1,7 +1,7 @@
 """UMT with only its video encoder against the network, losses and decoding of github.com/TencentARC/UMT."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,23 +10,48 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from stepline.backbones.parity import Array, Golden, Output, weights
 from stepline.models.umt import Queries, Umt
+from stepline.models.umt_config import UmtConfig
 from stepline.models.umt_moments import moments, targets
-from stepline.models.umt_release import network_of, our_name
+from tests.parity import Array, Golden, Output, weights
 
 INPUTS = ("recipe_json", "video", "query", "saliency", "boundary", "index", "center", "window", "offset")
 """The last parts of names of inputs. Some outputs end with them too, so ``outputs`` skips only ``GIVEN``."""
 GIVEN = re.compile(r"recipe_json|single/index|(decode/)?in/.*")
 DECODED = re.compile(r"decode/unit(\d+)_kernel(\d+)_max(\d+)")
 """The name of a decoding output, with its options."""
+NAMES = (
+    (r"(video_enc|query_gen)\.mapping\.linear\.", r"\1.project."),
+    (r"query_gen\.mapping\.norm\.", "query_gen.norm."),
+    (r"video_enc\.pos_enc\.pe$", "video_enc.positions.table"),
+    (r"query_dec\.q_pos_enc\.pe$", "query_dec.query_positions.table"),
+    (r"query_dec\.k_pos_enc\.pe$", "query_dec.key_positions.table"),
+    (r"query_dec\.decoder\.", "query_dec.layers."),
+    (r"query_gen\.encoder\.", "query_gen.attention."),
+    (r"\.encoder\.", "."),
+    (r"\.att1\.", ".among."),
+    (r"\.att2?\.", ".attention."),
+    (r"\.ffn\.mapping\.", ".feed_forward."),
+    (r"\.norm1\.", ".norms.0."),
+    (r"\.norm2\.", ".norms.1."),
+    (r"\.norm3\.", ".norms.2."),
+    (r"\.q\.", ".query."),
+    (r"\.k\.", ".key."),
+    (r"\.v\.", ".value."),
+    (r"\.m\.", ".output."),
+    (r"^pred_head\.[01]\.(saliency|center|window|offset)_pred\.linear\.", r"\1."),
+    (r"^video_enc\.", "video."),
+    (r"^query_gen\.", "query."),
+    (r"^query_dec\.", "decoder."),
+)
+"""Replacements from released names to ours, applied in order."""
 
 
 def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
     """Yield the outputs of a padded batch, of one of its videos alone, of other batches, and of decoding only."""
     (config,) = manifest["configs"].values()
     filled = weights(config["keys"], config["digest_sha256"])
-    network = network_of({key: torch.from_numpy(array) for key, array in filled.items()}, folder / "manifest.json")
+    network = network_of({key: torch.from_numpy(array) for key, array in filled.items()})
     units = {int(unit) for name in golden for unit in re.findall(r"_unit(\d+)", name)}
     keys = sorted({key for name in golden for key in re.findall(r"^grad_unit\d+/(.*)", name)})
     batch = _case(network, golden, "in/")
@@ -50,6 +75,30 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
     for name, reference in golden.items():
         if not GIVEN.fullmatch(name):
             yield Output(name, *_comparable(name, ours[name], reference))
+
+
+def network_of(tensors: Mapping[str, Tensor]) -> Umt:
+    """Return the network of a released state dict."""
+    hidden, feature_dim = tensors["video_enc.mapping.linear.weight"].shape
+    config = UmtConfig(
+        feature_dim=feature_dim,
+        text_dim=tensors["query_gen.mapping.linear.weight"].shape[1],
+        hidden=hidden,
+        feedforward=len(tensors["video_enc.encoder.ffn.mapping.0.weight"]),
+        decoder_layers=len({name.split(".")[2] for name in tensors if name.startswith("query_dec.decoder.")}),
+        positions=tensors["video_enc.pos_enc.pe"].shape[1],
+    )
+    with torch.device("meta"):
+        network = Umt(config)
+    network.load_state_dict({our_name(name): value for name, value in tensors.items()}, assign=True)
+    return network.eval()
+
+
+def our_name(name: str) -> str:
+    """Return our name for a released tensor."""
+    for pattern, replacement in NAMES:
+        name = re.sub(pattern, replacement, name)
+    return name
 
 
 @dataclass(frozen=True)

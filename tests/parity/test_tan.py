@@ -1,4 +1,4 @@
-"""TAN against outputs of the released code, and the mistakes that they would show."""
+"""TAN: the mistakes that outputs of the released code would show, and the published sizes."""
 
 import json
 from collections.abc import Callable
@@ -11,58 +11,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from stepline.backbones.parity import TOLERANCE, weights  # noqa: E402
-from stepline.cli import main  # noqa: E402
-from stepline.models.parity import tan as parity_of_tan  # noqa: E402
-from stepline.models.tan import Block, Encoder, QuickGelu, Tan  # noqa: E402
-from stepline.models.tan_config import TanConfig  # noqa: E402
-from stepline.models.tan_release import _config, network_of  # noqa: E402
-
-
-def arguments(manifest: Path, golden: Path) -> list[str]:
-    return ["head", "check", "tan", "--manifest", str(manifest), "--golden", str(golden)]
-
-
-@pytest.mark.slow
-def test_every_output_is_the_release_s(parity: Path, capsys: Any) -> None:
-    golden = parity / "tan/golden_a.npz"
-    assert main(arguments(parity / "tan/manifest.json", golden)) == 0
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()][:-1]
-    with np.load(golden) as loaded:
-        outputs = {name for name in loaded if name.rpartition("/")[2] not in parity_of_tan.INPUTS}
-    assert len(outputs) == 40
-    assert {name for name, *_ in lines} == outputs
-    assert max(float(error) for _, error, *_ in lines) < 2e-6
-
-
-def test_a_changed_output_is_seen_and_other_ones_are_asked_for_by_their_names(parity: Path, tmp_path: Path) -> None:
-    """Positions interpolated from another number, and the gradient of another weight, need no line here."""
-    with np.load(parity / "tan/golden_a.npz") as loaded:
-        small = {
-            name: array for name, array in loaded.items() if name.partition("/")[0] in ("in", "loss", "e2d3_interp64")
-        }
-    manifest = parity / "tan/manifest.json"
-    np.savez(tmp_path / "small.npz", **small)
-    assert main(arguments(manifest, tmp_path / "small.npz")) == 0
-    np.savez(tmp_path / "changed.npz", **small | {"loss/dual_joint_total": small["loss/dual_joint_total"] * 1.0001})
-    assert main(arguments(manifest, tmp_path / "changed.npz")) == 1
-    renamed = {name.replace("interp64", "interp32"): array for name, array in small.items()}
-    np.savez(tmp_path / "renamed.npz", **renamed)
-    assert main(arguments(manifest, tmp_path / "renamed.npz")) == 1
-    np.savez(tmp_path / "more.npz", **small, **{"loss/grad/mlp.weight": np.zeros((64, 64), np.float32)})
-    assert main(arguments(manifest, tmp_path / "more.npz")) == 2
-
-
-def test_another_head_s_files_are_one_line(parity: Path, capsys: Any) -> None:
-    for manifest, golden in (("umt", "tan"), ("tan", "umt")):
-        assert main(arguments(parity / manifest / "manifest.json", parity / golden / "golden_a.npz")) == 2
-        assert len(capsys.readouterr().err.splitlines()) == 1
+from stepline.models.tan import Block, Encoder, QuickGelu  # noqa: E402
+from tests.parity import TOLERANCE, weights  # noqa: E402
+from tests.parity.tan import Tan, TanConfig, network_of  # noqa: E402
 
 
 def test_the_published_sizes_are_the_defaults(parity: Path) -> None:
     keys = json.loads((parity / "tan/manifest.json").read_text())["configs"]["full_e6d6"]["keys"]
     tensors = {name: torch.zeros(1).expand(each[0]) for name, each in keys.items()}
-    assert _config(tensors, text_positions=False, heads=8) == replace(TanConfig(), alignability=True)
+    assert network_of(tensors).config == replace(TanConfig(), alignability=True)
 
 
 def bare(network: Tan, *names: str) -> None:
@@ -137,7 +94,7 @@ def golden(parity: Path) -> dict[str, Any]:
 def small(parity: Path) -> Tan:
     config = json.loads((parity / "tan/manifest.json").read_text())["configs"]["e2d3"]
     filled = weights(config["keys"], config["digest_sha256"])
-    return network_of({name: torch.tensor(each) for name, each in filled.items()}, Path("manifest.json"))
+    return network_of({name: torch.tensor(each) for name, each in filled.items()})
 
 
 @torch.inference_mode()

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from stepline.backbones import checkpoint
-from stepline.backbones.parity import Anchor, Golden, Output, recipe, text_anchor, video01, weights
 from stepline.backbones.presets.s3d import TOWERS
 from stepline.backbones.registry import files_of
 from stepline.backbones.s3d import S3D, TextEncoder, folded, load_text
+from tests.parity import Golden, Output, recipe, text_anchor, video01, weights
 
 
 def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
@@ -38,7 +38,7 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
         yield Output("text/text_embedding", embedded, golden["text/text_embedding"])
 
 
-def anchors(folder: Path) -> Iterator[Anchor]:
+def anchors(folder: Path) -> Iterator[Output]:
     """Yield the errors of the text tower with the real weights for Drop-DTW's and OEPP's embeddings of step names."""
     encoder = load_text(TOWERS[0], files_of(TOWERS[0].weights))
     for file, vectors in (

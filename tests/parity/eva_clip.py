@@ -10,13 +10,12 @@ import torch
 from PIL import Image
 
 from stepline.backbones import clip_text, eva_clip
-from stepline.backbones.parity import Anchor, Golden, Output, recipe, weights
-from stepline.backbones.parity.clip_input import clip_input
 from stepline.backbones.picture import picture
 from stepline.backbones.presets.clip import MEAN, STD
 from stepline.backbones.presets.eva_clip import HIREST, TOWERS
 from stepline.backbones.registry import files_of
 from stepline.media.frame import ArrayFrame
+from tests.parity import Golden, Output, clips, deviation, normalised, recipe, weights
 
 EXAMPLE = {"a diagram": 1.0, "a dog": 2.0857e-10, "a cat": 4.8534e-12}
 """Captions of eva_CLIP.png and their probabilities, from the README of EVA-01/clip at baaivision/EVA 5623d08b."""
@@ -40,7 +39,7 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
             norm = network.trunk.get_submodule("norm")
             norm.register_forward_hook(lambda *seen, ours=ours: ours.update(visual_cls_normed=seen[-1][:, 0]))
             with torch.inference_mode():
-                ours["image_embed"] = network(torch.from_numpy(clip_input(**made["case"][name])))
+                ours["image_embed"] = network(torch.from_numpy(clips(made["case"][name], MEAN, STD)))
             del network
         tower = clip_text.tower(config.text)
         eva_clip.fill(tower, tensors, "text.", folder / "manifest.json")
@@ -53,21 +52,21 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
         yield Output("token_ids", np.array([clip_text.tokenize(text) for text in made["text"]]), golden["token_ids"])
 
 
-def anchors(folder: Path) -> Iterator[Anchor]:
+def anchors(folder: Path) -> Iterator[Output]:
     """Yield the error of the repository's example with the real weights: the largest log probability difference."""
     photo = ArrayFrame(np.asarray(Image.open(folder / "eva_CLIP.png").convert("RGB")))
     pixels = picture(photo, HIREST.steps).transpose(2, 0, 1).astype(np.float32)
-    mean, std = (np.array(each, np.float32)[:, None, None] for each in (MEAN, STD))
+    clip = normalised((pixels / 255)[None, :, None], MEAN, STD)
     files = files_of(HIREST.weights)
     network = eva_clip.load(HIREST, files)
     with torch.inference_mode():
-        image = network(torch.from_numpy((pixels / 255 - mean) / std)[None, :, None])[0].numpy()
+        image = network(torch.from_numpy(clip))[0].numpy()
     del network
     encoder = eva_clip.load_text(TOWERS[0], files)
     texts = np.stack([encoder.encode(encoder.tokens(text)) for text in EXAMPLE])
     logits = 100 * (texts @ image).astype(np.float64)
     ours = logits - np.logaddexp.reduce(logits)
-    yield Anchor("eva_CLIP.png", float(np.abs(ours - np.log(list(EXAMPLE.values()))).max()), ALLOWED)
+    yield deviation("eva_CLIP.png", np.abs(ours - np.log(list(EXAMPLE.values()))).max(), ALLOWED)
 
 
 def config_of(described: Any) -> eva_clip.Config:

@@ -1,6 +1,5 @@
 """The joint model of HiREST against the network, the examples and the decoding of github.com/j-min/HiREST."""
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -13,14 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from stepline.backbones.parity import Array, Golden, Output, recipe, weight, weights
-from stepline.errors import StoreError
 from stepline.models.hirest_joint import Joint, Videos, together
 from stepline.models.hirest_joint_captions import until_end, written
 from stepline.models.hirest_joint_frames import boundaries, frame_of, intervals, slot_frames, speech_rows
 from stepline.models.hirest_joint_release import network_of
 from stepline.models.hirest_joint_segments import between, kept
 from stepline.models.hirest_joint_words import Words
+from tests.parity import Array, Golden, Output, recipe, same_input, weight, weights
 
 INPUTS = ("recipe_json",)
 TOLERANCE = 1e-4
@@ -161,9 +159,8 @@ class _Case:
         features = blocks[np.arange(n) * about["n_blocks"] // n]
         features = features + weight(f"{named}/vis_noise", (n, 1024), "scaled", float(noise))
         speech = weight(f"{named}/asr", tuple(about["asr_shape"]), "scaled", float(said))
-        for array, sha256 in ((features, about["vis_sha256"]), (speech, about["asr_sha256"])):
-            if hashlib.sha256(array.tobytes()).hexdigest() != sha256:
-                raise StoreError(f"the recipe's input {named} differs from the golden file's")
+        same_input(named, features, about["vis_sha256"])
+        same_input(named, speech, about["asr_sha256"])
         rows = self.rows[name]
         warped = np.where(rows[:, None] < 0, np.float32(0), speech[rows])
         text = weight(query, (1024,), "scaled", float(scale))

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from stepline.backbones import checkpoint
-from stepline.backbones.parity import Anchor, Golden, Output, text_anchor, weights
 from stepline.backbones.presets.videoclip import TOWERS
 from stepline.backbones.registry import files_of
 from stepline.backbones.videoclip import NOT_LOADED, Config, Towers, embed, load_text
+from tests.parity import Golden, Output, text_anchor, weights
 
 
 def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
@@ -47,7 +47,7 @@ def _text(tokens: list[int]) -> list[int]:
     return tokens[:1] + tokens[2:]
 
 
-def anchors(folder: Path) -> Iterator[Anchor]:
+def anchors(folder: Path) -> Iterator[Output]:
     """Yield the error of the text tower with the real weights for OEPP's embeddings of step names."""
     encoder = load_text(TOWERS[0], files_of(TOWERS[0].weights))
     yield text_anchor(

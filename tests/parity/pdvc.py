@@ -1,6 +1,6 @@
 """PDVC against the network, the criterion and the decoding of github.com/ttengwang/PDVC."""
 
-import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from stepline.backbones.parity import TOLERANCE, Array, Golden, Output, recipe, weight, weights
-from stepline.errors import StoreError
 from stepline.models.pdvc import Pdvc
+from stepline.models.pdvc_config import PdvcConfig
 from stepline.models.pdvc_loss import Matched, as_boxes, as_segments, match, overlaps
-from stepline.models.pdvc_release import network_of
+from tests.parity import TOLERANCE, Array, Golden, Output, recipe, same_input, weight, weights
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "gpu": {},
@@ -40,6 +39,46 @@ ARGS = {
     "caption_loss_coef": "caption_weight",
 }
 """Released option -> field of ``PdvcConfig``; the other fields follow from the weights."""
+CAPTIONS = "caption_head.0."
+RNN, ATTENTION = f"{CAPTIONS}core.rnn.weight_", f"{CAPTIONS}core.deformable_att."
+UNUSED = re.compile(
+    r"transformer\.decoder\.bbox_head\.|caption_head\.[1-9]|"
+    r"caption_head\.0\.core\.(alpha_net\.bias|deformable_att\.(attention_weights|output_proj)\.)"
+)
+"""Parameters that do not affect the outputs, or are stored twice: all layers share a caption head."""
+NAMES = (
+    (r"base_encoder\.pos_embed\.duration_embed_layer", "duration"),
+    (r"base_encoder\.input_proj", "project"),
+    (r"transformer\.level_embed", "level"),
+    (r"transformer\.pos_trans_norm", "given.1"),
+    (r"transformer\.pos_trans", "given.0"),
+    (r"transformer\.reference_points", "reference"),
+    (r"transformer\.encoder\.layers\.(\d+)\.self_attn", r"encoder.\1.attention"),
+    (r"transformer\.encoder\.layers\.(\d+)\.norm1", r"encoder.\1.norms.0"),
+    (r"transformer\.encoder\.layers\.(\d+)\.norm2", r"encoder.\1.norms.1"),
+    (r"transformer\.decoder\.layers\.(\d+)\.self_attn", r"decoder.\1.among"),
+    (r"transformer\.decoder\.layers\.(\d+)\.cross_attn", r"decoder.\1.attention"),
+    (r"transformer\.decoder\.layers\.(\d+)\.norm2", r"decoder.\1.norms.0"),
+    (r"transformer\.decoder\.layers\.(\d+)\.norm1", r"decoder.\1.norms.1"),
+    (r"transformer\.decoder\.layers\.(\d+)\.norm3", r"decoder.\1.norms.2"),
+    (r"transformer\.(encoder|decoder)\.layers\.(\d+)\.linear1", r"\1.\2.feed_forward.0"),
+    (r"transformer\.(encoder|decoder)\.layers\.(\d+)\.linear2", r"\1.\2.feed_forward.3"),
+    (r"query_embed", "queries"),
+    (r"class_head", "scores"),
+    (r"count_head", "counts"),
+    (r"bbox_head\.(\d+)\.layers\.0", r"boxes.\1.0"),
+    (r"bbox_head\.(\d+)\.layers\.1", r"boxes.\1.2"),
+    (r"bbox_head\.(\d+)\.layers\.2", r"boxes.\1.4"),
+    (r"caption_head\.0\.embed", "captions.embed"),
+    (r"caption_head\.0\.logit", "captions.logits"),
+    (r"caption_head\.0\.core\.deformable_att", "captions"),
+    (r"caption_head\.0\.core\.ctx2att", "captions.compare"),
+    (r"caption_head\.0\.core\.h2att", "captions.compare_state"),
+    (r"caption_head\.0\.core\.alpha_net", "captions.weight"),
+)
+PARTS = {"sampling_offsets": "locations.offset", "attention_weights": "weight", "value_proj": "value"} | {
+    "output_proj": "output"
+}
 LOSSES = {"score": "loss_ce", "giou": "loss_giou", "count": "loss_counter", "caption": "loss_caption"}
 
 
@@ -57,11 +96,65 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
         for case in cases:
             variants = [each for each in VARIANTS if any(name.startswith(f"{case}/{each}/") for name in golden)]
             for variant in variants:
-                network = network_of(tensors, folder / "manifest.json", **settings | VARIANTS[variant])
+                network = network_of(tensors, **settings | VARIANTS[variant])
                 videos = _Case(network, golden, case)
                 ours = videos.outputs()
                 for prefix in [f"{case}/{variant}/", *[f"{case}/"] * (variant == variants[0])]:
                     yield from _compared(ours, videos, golden, prefix, noise)
+
+
+def network_of(tensors: Mapping[str, Tensor], **settings: Any) -> Pdvc:
+    """Return the network of a released state dict, whose layers share a caption head.
+
+    settings: the fields of ``PdvcConfig`` that do not follow from the weights.
+    """
+    levels, hidden = tensors["transformer.level_embed"].shape
+    layers = [
+        len({name.split(".")[3] for name in tensors if name.startswith(f"transformer.{part}.layers.")})
+        for part in ("encoder", "decoder")
+    ]
+    config = PdvcConfig(
+        feature_dim=tensors["base_encoder.input_proj.0.0.weight"].shape[1],
+        vocabulary=len(tensors[f"{CAPTIONS}embed.weight"]) - 1,
+        queries=len(tensors["query_embed.weight"]),
+        hidden=hidden,
+        feedforward=len(tensors["transformer.encoder.layers.0.linear1.weight"]),
+        encoder_layers=layers[0],
+        decoder_layers=layers[1],
+        levels=levels,
+        points=len(tensors[f"{ATTENTION}sampling_offsets.bias"]) // levels,
+        most_segments=len(tensors["count_head.0.bias"]) - 1,
+        caption_hidden=tensors[f"{RNN}hh_l0"].shape[1],
+        attention_hidden=len(tensors[f"{CAPTIONS}core.h2att.bias"]),
+        **settings,
+    )
+    with torch.device("meta"):
+        network = Pdvc(config)
+    network.load_state_dict(_ours(tensors), assign=True)
+    return network.eval()
+
+
+def _ours(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors with our names: the LSTM's weights split by input, and its two biases added."""
+    state = {name: value for name, value in tensors.items() if not UNUSED.match(name)}
+    word_query, output = state.pop(f"{RNN}ih_l0"), state.pop(f"{RNN}hh_l0")
+    width = output.shape[1]
+    word, attended, query = word_query.tensor_split((width, (width + word_query.shape[1]) // 2), dim=1)
+    state[f"{CAPTIONS}core.h2att.bias"] = state[f"{CAPTIONS}core.h2att.bias"] + state.pop(
+        f"{CAPTIONS}core.ctx2att.bias"
+    )
+    ours = {
+        "captions.of_word.weight": word,
+        "captions.of_state.weight": torch.cat((attended, output), dim=1),
+        "captions.of_query.weight": query,
+    }
+    for name, value in state.items():
+        for pattern, replacement in NAMES:
+            renamed, n = re.subn(rf"^{pattern}\b", replacement, name)
+            if n:
+                break
+        ours[".".join(PARTS.get(part, part) for part in renamed.split("."))] = value
+    return ours
 
 
 class _Case:
@@ -155,12 +248,10 @@ def _features(golden: Golden, case: str) -> Array:
         return golden[f"{case}/features"]
     found = {made["case"]: (name, made) for name, made in recipe(golden).items()}
     if case not in found:
-        raise StoreError(f"the golden file has neither features of {case} nor their recipe")
+        raise ValueError(f"the golden file has neither features of {case} nor their recipe")
     name, made = found[case]
     features = weight(f"{name}/features", tuple(made["shape"]), "scaled")
-    if hashlib.sha256(features.tobytes()).hexdigest() != made["sha256"]:
-        raise StoreError(f"the recipe's input {name} differs from the golden file's")
-    return features
+    return same_input(name, features, made["sha256"])
 
 
 def _with_length(boxes: Tensor, reference: Tensor) -> Tensor:

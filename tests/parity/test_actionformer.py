@@ -1,4 +1,4 @@
-"""ActionFormer against outputs of the released code, and what typical mistakes would change."""
+"""ActionFormer: what typical mistakes would change in outputs of the released code, and the published sizes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,71 +10,28 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from stepline.backbones.parity import read_golden  # noqa: E402
-from stepline.cli import main  # noqa: E402
 from stepline.io import read_json  # noqa: E402
 from stepline.models import actionformer, actionformer_layers, actionformer_loss  # noqa: E402
 from stepline.models.actionformer import chosen, decoded, in_seconds  # noqa: E402
 from stepline.models.actionformer_layers import Attention, Branch, Conv, Norm  # noqa: E402
-from stepline.models.parity.actionformer import ALL, Case, _same, decoding, settings  # noqa: E402
+from tests.parity import read_golden  # noqa: E402
+from tests.parity.actionformer import ALL, Case, _same, decoding, network_of, settings  # noqa: E402
 
-FOLDER, CONFIG, VIDEO = "actionformer", "w9", "video0"
+CONFIG, VIDEO = "w9", "video0"
 functional, nn = torch.nn.functional, torch.nn
-
-
-def arguments(manifest: Path, golden: Path) -> list[str]:
-    return ["head", "check", "actionformer", "--manifest", str(manifest), "--golden", str(golden)]
-
-
-@pytest.mark.slow
-def test_every_output_is_the_release_s(parity: Path, capsys: Any) -> None:
-    folder = parity / FOLDER
-    assert main(arguments(folder / "manifest.json", folder / "golden_a.npz")) == 0
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    with np.load(folder / "golden_a.npz") as loaded:
-        outputs = {name for name in loaded if "in" not in name.split("/")} - {"recipe_json"}
-    names = {name for name, *_ in lines[:-1]}
-    assert len(outputs) > 250
-    assert outputs <= names
-    assert {name.rpartition("/")[2] for name in names - outputs} == {"scores", "labels"}
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("w5_relpe/loss", 1.0001),
-        ("nms/n40/soft_multi/segments", 1.0001),
-        ("nms/n40/soft_multi/labels", 0),
-        ("nms/n40/hard_agn_.5_vote.75/scores", 1.0001),
-    ],
-)
-def test_a_changed_output_is_seen(name: str, change: float, parity: Path, tmp_path: Path) -> None:
-    golden = read_golden(parity / FOLDER / "golden_a.npz")
-    parts = ("in/small", "w5_relpe/", "nms/n40/", "recipe_json")
-    kept = {each: array for each, array in golden.items() if each.startswith(parts)}
-    for factor, code in ((1, 0), (change, 1)):
-        changed = kept | {name: (kept[name] * factor).astype(kept[name].dtype)}
-        np.savez(tmp_path / "changed.npz", **changed)
-        assert main(arguments(parity / FOLDER / "manifest.json", tmp_path / "changed.npz")) == code
-
-
-def test_another_head_s_files_are_one_line(parity: Path, capsys: Any) -> None:
-    for manifest, golden in (("umt", FOLDER), (FOLDER, "umt")):
-        assert main(arguments(parity / manifest / "manifest.json", parity / golden / "golden_a.npz")) == 2
-        assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 @pytest.fixture(scope="module")
 def files(parity: Path) -> tuple[Any, Any, Any]:
-    folder = parity / FOLDER
+    folder = parity / "actionformer"
     mistakes = read_json(folder / "mutations.json")
     return read_json(folder / "manifest.json"), read_golden(folder / "golden_a.npz"), mistakes
 
 
 @pytest.fixture
-def case(files: Any, parity: Path) -> Case:
+def case(files: Any) -> Case:
     manifest, golden, _ = files
-    return Case(manifest, golden, parity / FOLDER, CONFIG)
+    return Case(manifest, golden, CONFIG)
 
 
 Change = Callable[[Case, pytest.MonkeyPatch], object]
@@ -296,9 +253,25 @@ def test_a_mistake_in_decoding_is_seen(mistake: str, case: Case, files: Any, mon
     assert not all(output.agrees for output in _same(name, found, found, case.golden))
 
 
-def test_the_published_options_are_those_of_the_configuration(parity: Path) -> None:
-    published = read_json(parity / FOLDER / "manifest.json")["published_sizes_without_values"]["thumos_i3d"]
-    made = settings(published | {"init_loss_norm": published["train_cfg"]["init_loss_norm"]})
+def published(files: Any, name: str) -> tuple[Any, dict[str, Any]]:
+    described = files[0]["published_sizes_without_values"][name]
+    return described, settings(described | {"init_loss_norm": described["train_cfg"]["init_loss_norm"]})
+
+
+def test_the_published_options_are_those_of_the_configuration(files: Any) -> None:
+    described, made = published(files, "thumos_i3d")
     assert made["ranges"] == actionformer.ActionFormerConfig(feature_dim=1, classes=1).ranges
-    options = {name: value for name, value in published["test_cfg"].items() if name != "ext_score_file"}
+    options = {name: value for name, value in described["test_cfg"].items() if name != "ext_score_file"}
     assert decoding(options) == actionformer.Decoding()
+
+
+@pytest.mark.parametrize("name", ["thumos_i3d", "epic_slowfast_verb", "anet_tsp"])
+def test_the_published_sizes_load(name: str, files: Any) -> None:
+    described, options = published(files, name)
+    tensors = {key: torch.empty(shape, device="meta") for key, (shape, *_) in described["keys"].items()}
+    assert len(tensors) == 229
+    network = network_of(tensors, **options)
+    assert sum(each.numel() for each in network.parameters()) == described["parameters"]
+    assert network.config.classes == described["args"]["num_classes"]
+    assert network.config.feature_dim == described["args"]["input_dim"]
+    assert network.config.levels == 6

@@ -1,4 +1,4 @@
-"""UMT against outputs of the released code, and what the mistakes would be that these would show."""
+"""UMT: the mistakes that outputs of the released code would show, and the published sizes."""
 
 import dataclasses
 from collections.abc import Callable
@@ -10,50 +10,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from stepline.backbones.parity import TOLERANCE, check  # noqa: E402
-from stepline.cli import main  # noqa: E402
 from stepline.io import read_json  # noqa: E402
 from stepline.models import umt_layers  # noqa: E402
-from stepline.models.parity import umt  # noqa: E402
 from stepline.models.umt import Umt  # noqa: E402
+from stepline.models.umt_config import UmtConfig  # noqa: E402
+from tests.parity import TOLERANCE, check, umt  # noqa: E402
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 LOSSES = "saliency_loss", "center_loss", "window_loss", "offset_loss"
-
-
-def arguments(manifest: Path, golden: Path) -> list[str]:
-    return ["head", "check", "umt", "--manifest", str(manifest), "--golden", str(golden)]
-
-
-def test_every_output_is_the_release_s(parity: Path, capsys: Any) -> None:
-    folder = parity / "umt"
-    assert main(arguments(folder / "manifest.json", folder / "golden_a.npz")) == 0
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    with np.load(folder / "golden_a.npz") as loaded:
-        inputs = {"recipe_json", "single/index"} | {name for name in loaded if name.startswith(("in/", "decode/in/"))}
-        outputs = set(loaded) - inputs
-    assert len(outputs) == 50
-    assert sorted(name for name, *_ in lines[:-1]) == sorted(outputs)
-    assert max(float(error) for _, error, *_ in lines[:-1]) < 1e-6
-
-
-def test_other_cases_are_compared_and_a_changed_output_is_seen(parity: Path, tmp_path: Path, capsys: Any) -> None:
-    with np.load(parity / "umt/golden_a.npz") as loaded:
-        kept = {name.replace("long/", "other/"): each for name, each in loaded.items() if "single" not in name}
-    np.savez(tmp_path / "other.npz", **kept)
-    assert main(arguments(parity / "umt/manifest.json", tmp_path / "other.npz")) == 0
-    assert "other/loss_unit1 " in capsys.readouterr().out
-    for name in ("other/offset", "targets_unit2/window", "loss_unit2", "batch/moments_unit1", "batch/saliency"):
-        changed = kept[name].copy()
-        changed.flat[changed.size // 4] += 0.01
-        np.savez(tmp_path / "changed.npz", **kept | {name: changed})
-        assert main(arguments(parity / "umt/manifest.json", tmp_path / "changed.npz")) == 1, name
-
-
-def test_another_head_s_files_are_one_line(parity: Path, capsys: Any) -> None:
-    for manifest, golden in (("umt", "pdvc"), ("pdvc", "umt")):
-        assert main(arguments(parity / manifest / "manifest.json", parity / golden / "golden_a.npz")) == 2
-        assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def given(name: str, change: Callable[..., Any], of: Any = umt) -> Patch:
@@ -189,7 +153,7 @@ def files(parity: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
 
 def effects(files: tuple[Path, Path]) -> dict[str, float]:
     """Return how far outputs of the batch are from the golden ones, as mutations.json says it."""
-    outputs = {each.name: each for each in check("stepline.models.parity", ["umt"], "umt", *files)}
+    outputs = {each.name: each for each in check("umt", *files)}
     real, found = outputs["batch/mask"].reference > 0, {}
     for name in ("video_enc", "query_gen", "dec2", "saliency_logit", "center_logit", "window", "offset"):
         one = outputs[f"batch/{name}"]
@@ -217,3 +181,12 @@ def test_a_mistake_is_seen(
     expected = {name: listed[mistake].get(name, 0.0) for name in found}
     assert found == pytest.approx(expected, rel=1e-3, abs=TOLERANCE)
     assert max(found.values()) > 100 * TOLERANCE
+
+
+def test_the_defaults_are_the_published_sizes(parity: Path) -> None:
+    published = read_json(parity / "umt/manifest.json")["published_sizes_without_values"]
+    (keys,) = (each["keys"] for name, each in published.items() if "audio" not in name)
+    tensors = {name: torch.empty(shape, device="meta") for name, (shape, *_) in keys.items()}
+    model = umt.network_of(tensors)
+    assert model.config == UmtConfig(feature_dim=1024, text_dim=512)
+    assert sum(each.numel() for each in model.parameters()) == sum(each.numel() for each in tensors.values())

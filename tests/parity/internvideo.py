@@ -9,9 +9,9 @@ import torch
 
 from stepline.backbones import clip_text
 from stepline.backbones.internvideo import Config, VideoTower, fill
-from stepline.backbones.parity import Golden, Output, recipe, weights
-from stepline.backbones.parity.clip_input import clip_input
+from stepline.backbones.presets.clip import MEAN, STD
 from stepline.backbones.presets.internvideo import TOWERS
+from tests.parity import Golden, Output, clips, recipe, weights
 
 
 def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
@@ -29,7 +29,7 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
         fill(network, tensors, folder / "manifest.json")
         for case in cases:
             with torch.inference_mode():
-                ours = network(torch.from_numpy(clip_input(**made["case"][case]))).numpy()
+                ours = network(torch.from_numpy(clips(made["case"][case], MEAN, STD))).numpy()
             yield Output(f"{case}/video_embed", ours, golden[f"{case}/video_embed"])
         if text in golden:
             tower = clip_text.tower(config.text)

@@ -1,1 +1,0 @@
-"""Parity of heads with their released networks, one module per head; see ``stepline.backbones.parity``."""
