@@ -1,4 +1,4 @@
-"""A workspace of an earlier commit goes on with this one: nothing that took long is computed again."""
+"""A work folder of an earlier commit goes on with this one: nothing that took long is computed again."""
 
 import io
 import json
@@ -19,27 +19,28 @@ from tests.workflow.runs import SMALL, messages, rows
 from tests.workflow.test_own_videos import clip
 
 pytestmark = pytest.mark.slow
-BEFORE = "0fe94404052ae09a9e73893fbc2ad9728ca98f16"
+UNNAMED = "0fe94404052ae09a9e73893fbc2ad9728ca98f16"
 """The last commit whose predictions did not say which configuration made them."""
+BY_FILE = "dfa48297"
+"""The last commit whose digests of methods depended on the names of files."""
 TABLE, VIDEOS = "results/pss/table1.csv", "results/mine/videos.csv"
 SCORE = "results/spacewalk/scores/v2/2a-linear-in-time/all.json"
 RUN = "--cores", "2", "--configfile", "config.json", "--", TABLE, VIDEOS, SCORE
 NUMBERS = ("value", "value_sd", "ci_low", "ci_high", "n_videos", "seeds", "spec", "status")
 
 
-@pytest.fixture
-def before(tmp_path: Path) -> Path:
-    """The files of the earlier commit."""
-    archive = ["git", "-C", str(ROOT), "archive", BEFORE, "Snakefile", "config.yaml", "envs", "src", "workflow"]
+def checkout(commit: str, folder: Path) -> Path:
+    """Write the files of an earlier commit to a folder."""
+    archive = ["git", "-C", str(ROOT), "archive", commit, "Snakefile", "config.yaml", "envs", "src", "workflow"]
     try:
         packed = subprocess.run(archive, capture_output=True, check=False)
     except FileNotFoundError:
         pytest.skip("git is not installed")
     if packed.returncode:
-        pytest.skip(f"the history does not reach back to {BEFORE}: this is a shallow clone, or no checkout")
+        pytest.skip(f"the history does not reach back to {commit}: this is a shallow clone, or no checkout")
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as files:
-        files.extractall(tmp_path / "before", filter="data")
-    return tmp_path / "before"
+        files.extractall(folder, filter="data")
+    return folder
 
 
 def prepare(folder: Path, features: Path) -> None:
@@ -70,17 +71,18 @@ def inodes(folder: Path) -> list[int]:
     return [path.stat().st_ino for path in (*(folder / "datasets/mine" / name for name in names), rows)]
 
 
-def test_predictions_are_made_once_more_and_nothing_before_them(
-    before: Path, real_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("commit", [UNNAMED, BY_FILE])
+def test_at_most_predictions_are_made_once_more(
+    commit: str, real_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    work = tmp_path / "work"
+    before, work = checkout(commit, tmp_path / "before"), tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
     prepare(work, tmp_path / "features")
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONPATH" and not key.startswith("STEPLINE_")}
     old = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--snakefile", str(before / "Snakefile"), *RUN],
+        [sys.executable, "-m", "snakemake", "--snakefile", str(before / "Snakefile"), "--printshellcmds", *RUN],
         env=kept | {"STEPLINE_MIRROR": str(real_data)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert old.returncode == 0, old.stderr
@@ -93,11 +95,15 @@ def test_predictions_are_made_once_more_and_nothing_before_them(
     new = snakemake(*RUN, folder=work, STEPLINE_MIRROR=str(real_data))
     assert new.returncode == 0, new.stderr
     again = [job for job in messages(old) if job.startswith(("predict ", "score ")) or job == TABLE or "mine" in job]
-    assert messages(new) == again
+    assert messages(new) == (again if commit == UNNAMED else [])
     assert inodes(work) == kept_files, "headers alone are read again"
     assert numbers(work) == by_line
     before_, now = (json.loads(text)["metrics"] for text in (scored, (work / SCORE).read_text()))
     assert {metric: now[metric]["value"] for metric in before_} == {m: each["value"] for m, each in before_.items()}
+    assert ("warning: results of" in new.stderr) == (commit == BY_FILE)
 
+    accepted = subprocess.run([sys.executable, "-m", "stepline", "accept"], env=kept, capture_output=True, text=True)
+    assert accepted.returncode == 0, accepted.stderr
     last = snakemake(*RUN, folder=work, STEPLINE_MIRROR=str(real_data))
     assert "Nothing to be done" in last.stderr, last.stderr
+    assert "warning: results of" not in last.stderr
