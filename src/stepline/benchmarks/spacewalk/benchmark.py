@@ -48,7 +48,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
     metrics = METRICS
     sees = SEES
     splits = ("test",)
-    revision = 3
+    revision = 4
     published: ClassVar = {"average_precision": "interpolated"}
     paper_release = "v0"
     about = "Table 2"
