@@ -34,6 +34,10 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         {"spacewalk": {"last_layer": {"lr": 1}}},
         ["spacewalk.last_layer.lr: unknown key", "learning_rate"],
     ),
+    "a reader that was removed": (
+        {"media": {"reader": "torchcodec"}},
+        ["media.reader: 'torchcodec' was removed; write pyav, the default"],
+    ),
     "wrong type": ({"strict": "perhaps"}, ["strict: 'perhaps' is not allowed; write true or false"]),
     "a number that is none": (
         {"shard_hours": float("nan")},
