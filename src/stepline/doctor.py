@@ -136,9 +136,10 @@ def _media() -> Iterator[Check]:
 def _reader(config: Config | None) -> Iterator[Check]:
     if config is None or config["media"]["reader"] == "pyav":
         return
+    gone = find_spec("decord") is None
     text = "decord, last release in 2021; it refuses files that pyav reads: docs/media.md"
-    state, command = ("ok", "") if find_spec("decord") else ("missing", how_to_fill(Need("package", "decord")))
-    yield Check("video", "media.reader", state, text, command)
+    command = how_to_fill(Need("package", "decord")) if gone else ""
+    yield Check("video", "media.reader", "missing" if gone else "ok", text, command)
 
 
 def _hardware(config: Config | None) -> Iterator[Check]:

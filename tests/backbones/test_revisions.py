@@ -57,7 +57,7 @@ SOURCES = {
         ),
         *CLIPS,
     ],
-    "media": [f"media/{name}.py" for name in ("audio", "cut", "decode", "one_pass", "prepare", "scores", "spans")],
+    "media": [f"media/{name}.py" for name in ("audio", "decode", "one_pass", "prepare", "scores", "spans")],
     "shots": ["shots.py"],
     "asr": [
         f"asr/{name}.py"
