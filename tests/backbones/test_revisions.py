@@ -65,12 +65,10 @@ SOURCES = {
             "chunks",
             "deepgram",
             "faster_whisper",
-            "parakeet",
             "pocketsphinx",
             "segments",
             "transcribe",
             "transcript",
-            "transformers",
             "whisper",
         )
     ],

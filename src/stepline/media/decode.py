@@ -365,9 +365,7 @@ def read_header(path: Path) -> Probe:
     """Return the header of ``path``; raise MediaError if it has no video stream, or only parts of a video."""
     with opened(path) as container:
         if container.metadata.get("comment", "").startswith(PARTS):
-            raise MediaError(
-                "an earlier version downloaded only parts of this video: replace it by the whole video"
-            )
+            raise MediaError("an earlier version downloaded only parts of this video: replace it by the whole video")
         return Stream(container).probe()
 
 
