@@ -11,7 +11,8 @@ from tests.conftest import ROOT
 WORDS = {
     *("$schema", "type", "properties", "additionalProperties", "propertyNames", "required", "items", "enum", "default"),
     *("description", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "minLength"),
-    *("minItems", "maxItems", "uniqueItems", "pattern", "oneOf", "allOf", "allowed", "examples", "writeOnly"),
+    *("minItems", "maxItems", "uniqueItems", "pattern", "oneOf", "allOf", "allowed", "examples", "removed"),
+    "writeOnly",
 }
 """What a schema says of a key. A description with a comma that is not in quotes makes others."""
 

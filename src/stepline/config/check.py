@@ -78,21 +78,21 @@ def _explain(error: "ValidationError") -> str:
         case "additionalProperties":
             allowed = sorted(schema.get("properties", {}))
             unknown = next(name for name in value if name not in allowed)  # type: ignore[union-attr]
-            if unknown in (removed := schema.get("removed", {})):
-                return f"{below}{unknown}: it was removed; {removed[unknown]}"
             close = difflib.get_close_matches(str(unknown), allowed, n=1)
             hint = f"did you mean '{close[0]}'? " if close else ""
-            return f"{below}{unknown}: unknown key; {hint}allowed: {', '.join(allowed) or 'none'}"
+            gone = schema.get("removed", {}).get(unknown)
+            why = f"it was removed; {gone}" if gone else f"unknown key; {hint}allowed: {', '.join(allowed) or 'none'}"
+            return f"{below}{unknown}: {why}"
         case "required":
             absent = next(name for name in limit if name not in value)  # type: ignore[union-attr,operator]
             child = schema.get("properties", {}).get(absent, {})
             such = f", such as {_flow({absent: child['examples'][0]})}" if "examples" in child else ""
             return f"{below}{absent}: it is required{such}"
-        case "enum" if str(value) in (removed := schema.get("removed", {})):
-            said = f"{_shown(value)} was removed; {removed[str(value)]}"
         case "enum":
             allowed = [str(each) for each in limit if each not in ("", None)]  # type: ignore[union-attr]
-            said = f"{shown}choose from {', '.join(allowed) or 'nothing'}"
+            gone = schema.get("removed", {}).get(str(value))
+            choice = f"choose from {', '.join(allowed) or 'nothing'}"
+            said = f"{_shown(value)} was removed; {gone}" if gone else f"{shown}{choice}"
         case "oneOf":
             said = f"{shown}give exactly one of videos, fraction or hours"
         case "uniqueItems":
