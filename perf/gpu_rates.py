@@ -100,7 +100,7 @@ def decode_rate(videos: Sequence[Path], specs: Sequence["ClipSpec"], n: int) -> 
 
     records = [record(video) for video in videos]
     jobs = [Job(each, [Request(spec=spec, batch_size=16) for spec in specs]) for each in records]
-    with decoders(LIMITS, n, "pyav") as processes:
+    with decoders(LIMITS, n) as processes:
         start = perf_counter()
         for _ in decoded(jobs, processes):
             pass

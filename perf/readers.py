@@ -11,7 +11,6 @@ from measure import cpu_s, sized
 
 from stepline.features.frames import READERS
 from stepline.media.timeline import scan
-from stepline.media.torchcodec import ffmpeg_of_pyav
 
 RATES = sized((1, 8, 30), small=(8,))
 REPEATS = sized(3, small=1)
@@ -33,7 +32,7 @@ def read(name: str, fps: int, path: Path) -> None:
 
 def main() -> None:
     """Print the table; the readers alternate, each time in a new process."""
-    with tempfile.TemporaryDirectory() as folder, ffmpeg_of_pyav():
+    with tempfile.TemporaryDirectory() as folder:
         clip(Path(folder), times=1)
         path = Path(folder, "once.mp4")  # decord refuses the joined clip, which has an edit list
         for fps in RATES:

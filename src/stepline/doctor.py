@@ -18,7 +18,6 @@ from typing import Any, Literal
 import stepline
 from stepline import service
 from stepline.asr import engines
-from stepline.backbones.registry import READERS
 from stepline.backbones.weights import WEIGHTS, check, how_to_get, place
 from stepline.benchmark import Benchmark
 from stepline.config import Config, load
@@ -135,13 +134,12 @@ def _media() -> Iterator[Check]:
 
 
 def _reader(config: Config | None) -> Iterator[Check]:
-    reader = config["media"]["reader"] if config else "pyav"
-    if reader == "pyav":
+    if config is None or config["media"]["reader"] == "pyav":
         return
-    gone = [Need("package", name) for name in READERS[reader] if find_spec(name) is None]
-    release = ", last release in 2021" if reader == "decord" else ""
-    text = f"{reader}{release}; it refuses files that pyav reads: docs/media.md"
-    yield Check("video", "media.reader", "missing" if gone else "ok", text, how_to_fill(gone[-1]) if gone else "")
+    gone = find_spec("decord") is None
+    text = "decord, last release in 2021; it refuses files that pyav reads: docs/media.md"
+    command = how_to_fill(Need("package", "decord")) if gone else ""
+    yield Check("video", "media.reader", "missing" if gone else "ok", text, command)
 
 
 def _hardware(config: Config | None) -> Iterator[Check]:

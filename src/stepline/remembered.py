@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from stepline.io import SETTLED_S, canonical_json, parse_json, write_cache
 
-REVISION = 3
+REVISION = 4
 """Raise it with a change of the cached values."""
 FOLDER = Path(".stepline/remembered")
 T = TypeVar("T")

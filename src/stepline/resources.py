@@ -27,7 +27,7 @@ LOADING = 3.5
 """Bytes of memory per byte of weights: the file, and the network, which may be float32 when the file is float16."""
 ROW_BYTES = 2048
 """A second of features: 1,024 float16 values. The files are memory-mapped, and some schedulers count mapped pages."""
-SPEECH_MINUTES = {"pocketsphinx": 25, "deepgram": 3, "whisper": 90, "faster_whisper": 45, "transformers": 90}
+SPEECH_MINUTES = {"pocketsphinx": 25, "deepgram": 3, "whisper": 90, "faster_whisper": 45}
 """Engine -> minutes per hour of audio on a CPU."""
 SPEECH_MINUTES_ON_GPU = 10
 LOCAL = "table", "pairs", "picture", "results", "report", "summary", "page"

@@ -12,7 +12,7 @@ from stepline.io import canonical_json
 
 FrameRule = Literal["at_or_before", "nearest", "ffmpeg_near", "index_linspace"]
 """The choice of the frame for a time: see ``stepline.media.timeline.Timeline.select``."""
-ReaderName = Literal["pyav", "torchcodec", "decord"]
+ReaderName = Literal["pyav", "decord"]
 """The library that reads the frames."""
 Orientation = Literal["upright", "stored"]
 """Whether pictures are rotated as the file specifies, or used as stored."""

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import tokenizers
 import torch
@@ -64,35 +63,8 @@ def whisper(folder: Path, *, multilingual: bool) -> Path:
 
 
 def faster_whisper(source: Path, folder: Path) -> Path:
-    """Convert a Whisper of transformers."""
+    """Convert a Whisper of transformers, as docs/transcripts.md does."""
     from ctranslate2.converters import TransformersConverter
 
-    TransformersConverter(str(source), copy_files=["tokenizer.json"]).convert(str(folder))
-    return folder
-
-
-def parakeet(folder: Path, kind: str) -> Path:
-    """Write a Parakeet with one small layer; of its tokens, some begin a word and some end a sentence."""
-    texts = ["<unk>", *"abcdefgh", ".", "。", *(f"▁{letter}" for letter in "abcdefgh")]
-    vocabulary = {text: place for place, text in enumerate(texts)}
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
-    tokenizer.decoder = tokenizers.decoders.Metaspace()
-    tokenizer.add_special_tokens(["<unk>", "<pad>", *(["<blank>"] if kind == "tdt" else [])])
-    size, pad = tokenizer.get_vocab_size(), tokenizer.token_to_id("<pad>")
-    encoder = {
-        "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16,
-        "subsampling_conv_channels": 8, "num_mel_bins": 80,
-    }  # fmt: skip
-    own: dict[str, Any] = {"vocab_size": size, "pad_token_id": pad, "encoder_config": encoder}
-    if kind == "ctc":
-        network: Any = transformers.ParakeetForCTC(transformers.ParakeetCTCConfig(**own))
-    else:
-        own |= {"blank_token_id": tokenizer.token_to_id("<blank>"), "decoder_hidden_size": 16, "num_decoder_layers": 1}
-        network = transformers.ParakeetForTDT(transformers.ParakeetTDTConfig(**own))
-    randomise(network, 0.6)
-    network.save_pretrained(folder)
-    fast = transformers.ParakeetTokenizer(tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>")
-    extractor = transformers.ParakeetFeatureExtractor()
-    transformers.ParakeetProcessor(extractor, fast, decoder_type=kind).save_pretrained(folder)
+    TransformersConverter(str(source), copy_files=["tokenizer.json", "preprocessor_config.json"]).convert(str(folder))
     return folder

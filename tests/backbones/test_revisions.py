@@ -25,7 +25,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "stepline"
 RECORDED = Path(__file__).with_name("revisions.json")
 ROWS = [
     *(f"features/{name}.py" for name in ("clips", "frames", "cache")),
-    *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline", "torchcodec")),
+    *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline")),
 ]
 """From a video to the rows of a backbone, whichever it is."""
 CLIPS = [*ROWS, "features/encoder.py", "features/network.py", "backbones/picture.py"]
@@ -57,7 +57,7 @@ SOURCES = {
         ),
         *CLIPS,
     ],
-    "media": [f"media/{name}.py" for name in ("audio", "cut", "decode", "one_pass", "prepare", "scores", "spans")],
+    "media": [f"media/{name}.py" for name in ("audio", "decode", "one_pass", "prepare", "scores", "spans")],
     "shots": ["shots.py"],
     "asr": [
         f"asr/{name}.py"
@@ -65,12 +65,10 @@ SOURCES = {
             "chunks",
             "deepgram",
             "faster_whisper",
-            "parakeet",
             "pocketsphinx",
             "segments",
             "transcribe",
             "transcript",
-            "transformers",
             "whisper",
         )
     ],

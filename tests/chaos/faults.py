@@ -11,14 +11,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, chdir, contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from random import Random
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -26,12 +25,11 @@ import numpy as np
 from stepline.asr import deepgram
 from stepline.availability import Record, read_availability
 from stepline.datasets.schema import Video
-from stepline.download import DownloadOptions, fetch_file, fetch_video, host, http, remove_leftovers, retry, spans
+from stepline.download import DownloadOptions, fetch_file, fetch_video, host, http, remove_leftovers, retry
 from stepline.errors import DownloadError, MissingError
 from stepline.io import sha256_file
 from stepline.llm import ask
-from stepline.media.cut import copy_spans, read_header
-from stepline.media.process import Limits
+from stepline.media.decode import read_header
 from stepline.service import Service
 from tests.asr import deepgram_answers
 from tests.file_server import FileServer, How
@@ -42,18 +40,7 @@ from tests.server import CUT, Reply, Server
 STALL_S = 0.2
 MOST_REQUESTS = 13
 """Of one file in one run: three attempts and ten redirects."""
-SPANS = [[3.2, 4.0], [9.0, 9.5]]
 FOLDER = Path("videos")
-
-
-@dataclass
-class Headers:
-    """Reads headers in this process."""
-
-    limits: Limits
-
-    def __call__(self, path: Path) -> Any:
-        return read_header(path)
 
 
 def _drawn(random: Random, size: int, path: str) -> How:
@@ -93,12 +80,6 @@ class Campaign:
         times = [Fraction(i, 25) for i in range(300)]
         self.clips = [make(folder / f"{i}.mp4", times, picture=lambda at, i=i: noise[(at + i) % 20]) for i in (0, 7)]
         self.contents = [path.read_bytes() for path in self.clips]
-        self.cuts = [self._cut(path) for path in self.clips]
-        self.headers: Any = Headers(Limits(memory_mb=1000, least_s=60, s_per_video_s=4))
-
-    def _cut(self, path: Path) -> bytes:
-        copy_spans([path], path.with_suffix(".cut.mp4"), SPANS)
-        return path.with_suffix(".cut.mp4").read_bytes()
 
     def holds(self, condition: bool, what: str, *about: object) -> None:
         """Note what does not hold."""
@@ -145,10 +126,10 @@ class Campaign:
         path = f"/{name}.mp4"
         self.server.files[path] = self.contents[version]
         self.server.version = self.random.choice(["ETag", "Last-Modified", ""])
-        kind = self.random.choice(["whole", "pinned", "spans"])
+        kind = self.random.choice(["found", "pinned"])
         video = Video(id=name, url=self.server.url + path, sha256=self._sha256(version) if kind == "pinned" else "")
         self.counts[f"trial {kind}"] += 1
-        return Trial(video, path, SPANS if kind == "spans" else [], version)
+        return Trial(video, path, version)
 
     def _sha256(self, version: int) -> str:
         return sha256_file(self.clips[version])
@@ -174,14 +155,9 @@ class Campaign:
             kept = path.with_suffix(".json")
             known = read_availability(kept) if kept.exists() else {}
             self.holds(known == {trial.video.id: record}, "another record is kept", trial, record)
-            if trial.spans:
-                whole = record.reason.startswith("the whole file was downloaded: ")
-                wanted = (self.contents if whole else self.cuts)[trial.version]
-            else:
-                wanted = self.contents[trial.version]
-                self.holds(asked[trial.path] <= MOST_REQUESTS, "too many requests", asked[trial.path], trial, record)
+            self.holds(asked[trial.path] <= MOST_REQUESTS, "too many requests", asked[trial.path], trial, record)
             if record.status == "present":
-                self.holds(path.read_bytes() == wanted, "a wrong file is present", trial, record)
+                self.holds(path.read_bytes() == self.contents[trial.version], "a wrong file is present", trial, record)
             else:
                 self.holds(bool(re.fullmatch(".+", record.reason)), "the reason is no line", trial, record)
                 self.counts["line " + re.sub(r"[\d.]+", "#", record.reason.split(": ", 1)[-1])[:60]] += 1
@@ -189,7 +165,7 @@ class Campaign:
 
     def _one(self, trial: "Trial") -> Record:
         try:
-            return fetch_video(trial.video, FOLDER, DownloadOptions(sleep_s=0), self.headers, spans=trial.spans)
+            return fetch_video(trial.video, FOLDER, DownloadOptions(sleep_s=0), read_header)
         except Exception as error:  # noqa: BLE001 - it is counted
             self.holds(False, f"no record but {type(error).__name__}", trial, error)
             return Record(video=trial.video.id, status="missing", reason="none")
@@ -252,7 +228,6 @@ class Trial:
 
     video: Video
     path: str
-    spans: list[list[float]]
     version: int
     plan: list[How] = field(default_factory=list)
 
@@ -300,14 +275,10 @@ def _answered(url: str) -> int:
 
 @contextmanager
 def _short_waits() -> Iterator[None]:
-    def here(work: Callable[..., Iterator[Any]], *arguments: Any, limits: Limits, duration_s: float) -> Iterator[Any]:
-        return work(*arguments)
-
     with ExitStack() as stack:
         stack.enter_context(patch.object(time, "sleep", lambda _: None))
         stack.enter_context(patch.object(retry, "BACKOFF_S", 0.001))
         stack.enter_context(patch.object(host, "RUN", "chaos"))
-        stack.enter_context(patch.object(spans, "killable", here))
         stack.enter_context(patch.object(http, "STALL_S", STALL_S))
         stack.enter_context(patch.dict("os.environ", {"DEEPGRAM_API_KEY": "key", "OPENAI_API_KEY": "key"}))
         for name in ("STEPLINE_RUN", "STEPLINE_MIRROR"):

@@ -26,3 +26,9 @@ def make(folder: Path) -> None:
     ffmpeg("-i", folder / "a.mp4", *exact, "-c", "copy", "-an", folder / "v.mp4")
     ffmpeg("-i", folder / "a.mp4", *exact, "-c", "copy", "-vn", folder / "a.m4a")
     ffmpeg(*noise, *exact, "-c:v", "libvpx", "-b:v", "200k", folder / "a.webm")
+
+
+def cut(whole: Path, path: Path) -> None:
+    """Write a file as earlier versions downloaded it for spans of a video."""
+    mark = 'comment=stepline cut: {"spans": [[0.5, 1.0]], "fps": 10.0, "frame_rate": "10", "duration_s": 3.0}'
+    ffmpeg("-i", whole, "-c", "copy", "-t", "1.5", "-metadata", mark, path)

@@ -14,11 +14,12 @@ from stepline.datasets.schema import Video
 from stepline.download import DownloadOptions, remove_leftovers
 from stepline.download import fetch_video as fetch_video_
 from stepline.errors import ConfigError, ReleaseError
-from tests.download.clip import DURATION_S, HEADERS
+from tests.download.clip import DURATION_S, HEADERS, cut
 from tests.download.test_host import closed
 from tests.file_server import FileServer
 
 FOLDER = Path("videos")
+SPANS = [[0.5, 1.0]]
 
 
 def video(name: str = "a", **more: Any) -> Video:
@@ -76,10 +77,12 @@ def test_of_a_file_with_the_same_bytes_no_header_is_read_and_nothing_is_written(
     assert memory.stat() == written
     assert fetch_video(video(duration_s=9), headers=never).status == "mismatched"
     assert fetch_video(video(), headers=HEADERS) == replace(first, stamp="")
-    write_availability(memory, [replace(first, headers=0)])
-    assert fetch_video(video(), stamp="1", headers=HEADERS) == first
-    with pytest.raises(pytest.fail.Exception):
-        fetch_video(video(), spans=[[0.0, 1.0]], headers=never)
+    for other in ({"headers": 0}, {"spans": SPANS}):
+        write_availability(memory, [replace(first, **other)])
+        assert fetch_video(video(), stamp="1", headers=HEADERS) == first
+        write_availability(memory, [replace(first, **other)])
+        with pytest.raises(pytest.fail.Exception):
+            fetch_video(video(), headers=never)
 
 
 def test_a_video_that_vanished_from_the_mirror_is_missing(mirror: Path, clips: Path) -> None:
@@ -224,8 +227,7 @@ def test_what_no_later_download_goes_on_from_is_removed(server: FileServer) -> N
     cut = replace(fetch_video(video(url=f"{server.url}/a.mp4")), status="failed")
     hidden = {".a.mp4.part", ".a.mp4.version"}
     assert hidden < set(names())
-    for name in (".a.spans.mp4", ".b.mp4.part"):
-        (FOLDER / name).touch()
+    (FOLDER / ".b.mp4.part").touch()
     (FOLDER / ".a.yt-dlp").mkdir()
     remove_leftovers(FOLDER, [cut])
     assert set(names()) == {*hidden, ".a.yt-dlp", ".b.mp4.part", "a.json"}
@@ -253,6 +255,54 @@ def test_what_came_and_is_no_video_is_fetched_again_the_next_time(server: FileSe
     server.files["/a.mp4"] = whole
     record = fetch_video(wanted)
     assert (record.status, record.reason, record.attempts) == ("present", "", 3)
+
+
+# Spans
+
+
+def had_cut(whole: Path, path: Path) -> None:
+    """Write a file as earlier versions downloaded it for spans of a video, and its record."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cut(whole, path)
+    about = {"path": str(FOLDER / "a.mp4"), "sha256": digest(path), "size": path.stat().st_size}
+    about |= {"codec": "h264", "width": 64, "height": 48, "fps": 10.0, "duration_s": 3.0, "pixels": "1:1", "headers": 2}
+    record = Record(video="a", status="present", spans=SPANS, attempts=1, downloader="httpx 0.28.1", **about)
+    write_availability(FOLDER / "a.json", [record])
+
+
+def test_a_video_of_which_spans_are_read_comes_whole(server: FileServer) -> None:
+    record = fetch_video(video(url=f"{server.url}/a.mp4"), spans=SPANS)
+    assert (record.status, record.reason, record.spans, record.attempts) == ("present", "", SPANS, 1)
+    assert Path(record.path).read_bytes() == server.files["/a.mp4"]
+    asked = len(server.asked)
+    assert fetch_video(video(url=f"{server.url}/a.mp4"), spans=[]) == replace(record, spans=[])
+    assert len(server.asked) == asked
+
+
+@pytest.mark.parametrize("spans", [SPANS, [[0.6, 0.8]], []])
+def test_a_file_of_parts_of_a_video_is_downloaded_again(server: FileServer, clips: Path, spans: Any) -> None:
+    had_cut(clips / "a.mp4", FOLDER / "a.mp4")
+    record = fetch_video(video(url=f"{server.url}/a.mp4"), spans=spans)
+    assert (record.status, record.reason, record.spans, record.attempts) == ("present", "", spans, 2)
+    assert (record.sha256, record.duration_s) == (digest(clips / "a.mp4"), 3.0)
+    assert names() == ["a.json", "a.mp4"]
+
+
+def test_a_file_of_parts_of_a_video_in_the_mirror_is_refused(mirror: Path, clips: Path) -> None:
+    for spans in (SPANS, []):
+        had_cut(clips / "a.mp4", mirror / "a.mp4")
+        record = fetch_video(video(), spans=spans)
+        assert record.status == "failed"
+        assert record.reason.startswith("an earlier version downloaded only parts of this video")
+
+
+def test_what_was_deleted_after_use_is_fetched_for_other_spans(server: FileServer) -> None:
+    wanted = video(url=f"{server.url}/a.mp4")
+    gone = replace(fetch_video(wanted, spans=SPANS), kept=False)
+    (FOLDER / "a.mp4").unlink()
+    write_availability(FOLDER / "a.json", [gone])
+    assert fetch_video(wanted, spans=SPANS) == gone
+    assert fetch_video(wanted, spans=[[2.0, 2.5]]).kept
 
 
 def test_the_rate_limit_is_for_direct_files_too(server: FileServer) -> None:

@@ -36,7 +36,7 @@ def job(path: Path, *requests: Request) -> Job:
 
 def decoded(jobs: list[Job], limits: Limits, n: int) -> Generator[tuple[int, Any]]:
     """Decode with n processes of their own."""
-    with decoding.decoders(limits, n, "pyav") as processes:
+    with decoding.decoders(limits, n) as processes:
         yield from decoding.decoded(jobs, processes)
 
 

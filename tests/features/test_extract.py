@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -73,19 +72,16 @@ def test_rows_describe_the_frame_at_or_before_their_time(tmp_path: Path) -> None
             assert np.array_equal(row, describe(pictures[index], SPEC))
 
 
-@pytest.mark.slow
-def test_torchcodec_reads_the_same_rows_in_the_processes_of_a_job(tmp_path: Path) -> None:
-    for package in ("torch", "torchcodec"):
-        if find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
+def test_decord_reads_the_same_rows_in_the_processes_of_a_job(tmp_path: Path) -> None:
+    pytest.importorskip("decord")
     stores = {}
-    for spec in (SPEC, HistogramSpec(reader="torchcodec")):
+    for spec in (SPEC, HistogramSpec(reader="decord")):
         folder = tmp_path / spec.reader
         folder.mkdir()
         assert run(folder, present(make(folder / "a.mp4", CFR_25)), spec=spec)["a"]["reason"] == ""
         stores[spec.id] = Bank.open([folder / "features/000"], spec)["a"]
     ours, theirs = stores.values()
-    assert np.array_equal(ours, theirs)
+    assert np.allclose(ours, theirs, atol=0.01)
 
 
 def test_what_cannot_be_read_is_a_record_and_the_rest_is_made(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepline.media import headers as stage
-from stepline.media.cut import read_header
-from stepline.media.decode import MediaError
+from stepline.media.decode import MediaError, read_header
 from stepline.media.headers import Headers
 from stepline.media.process import Limits
 from tests.media.clips import CFR_25, LIMITS, make

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from stepline.features.frames import Batch, Begun, Message, Refused, Request, batches
-from stepline.media.cut import read_header
-from stepline.media.decode import MediaError, Stream, frames, opened
+from stepline.media.decode import MediaError, Stream, frames, opened, read_header
 from stepline.media.one_pass import one_pass
 from stepline.media.read import pyav, with_timeline
 from stepline.media.salvage import salvaged
@@ -269,7 +268,7 @@ def test_pictures_stand_upright_as_ffmpeg_turns_them(
     assert upright.size == (width, height)
     assert stored.size == (320, 64)
     assert np.abs(upright.rgb().astype(int) - theirs).mean() < 2
-    assert read_header(path).probe.rotation % 180 == degrees % 180
+    assert read_header(path).rotation % 180 == degrees % 180
 
 
 def request(**spec: object) -> Request:
@@ -404,7 +403,7 @@ def test_titles_that_are_no_utf_8_are_read(tmp_path: Path) -> None:
                 after.mux(packet)
     path.write_bytes(path.read_bytes().replace(b"TITLExx", b"TI\xff\xfe\xe9xx"))
     assert len(list(frames(path))) == 75
-    assert read_header(path).probe.codec == "h264"
+    assert read_header(path).codec == "h264"
 
 
 def test_the_times_of_a_gap_are_between_frames(tmp_path: Path) -> None:

@@ -31,10 +31,6 @@ def test_near_spans_are_one(spans: list[tuple[float, float]], one: list[list[flo
     assert merged(spans) == one
 
 
-def test_without_a_gap_only_those_that_touch_are_one() -> None:
-    assert merged([(0, 1), (1, 2), (2.001, 3)], gap_s=0) == [[0, 2], [2.001, 3]]
-
-
 @pytest.mark.parametrize(
     ("span", "fps", "rows"),
     [((0, 1), 5, range(5)), ((0.2, 0.4), 5, range(2, 2)), ((0.25, 0.6), 5, range(2, 3)), ((3, 4.5), 1, range(3, 5))],

@@ -126,7 +126,7 @@ def test_lengths_of_files_follow_from_the_headers_of_some(monkeypatch: pytest.Mo
 
         def __call__(self, path: Path) -> Any:
             self.asked += 1
-            return SimpleNamespace(probe=SimpleNamespace(duration_s=path.stat().st_size / 10))
+            return SimpleNamespace(duration_s=path.stat().st_size / 10)
 
     monkeypatch.setattr(module, "Headers", Headers)
     monkeypatch.setattr(module, "READ", 2)

@@ -204,3 +204,18 @@ def test_a_file_of_which_an_earlier_version_read_another_stream_is_fetched_again
     assert (again, made().videos.again("000")) != (before, 0)
     write_json(paths.fetches("mine", "000"), {"again": made().videos.again("000")})
     assert fetched(HEADERS) == again
+
+
+def test_a_file_of_which_an_earlier_version_downloaded_only_spans_is_fetched_again(clips: Path) -> None:
+    pytest.importorskip("av")
+    from tests.download.clip import cut
+    from tests.media.clips import CFR_25, make
+
+    videos = made().videos
+    whole = make(clips / "a.mp4", CFR_25)
+    about = {"path": str(whole), "stamp": videos.stamps("000")["a"], "headers": HEADERS, "spans": [[0.0, 1.0]]}
+    write_availability(paths.videos("mine") / "a.json", [Record(video="a", status="present", **about)])
+    assert videos.again("000") == 0
+    cut(whole, clips / "cut.mp4")
+    os.replace(clips / "cut.mp4", whole)
+    assert made().videos.again("000") == 1

@@ -27,7 +27,7 @@ from stepline.backbones.weights import WEIGHTS
 from stepline.features.bank import Bank
 from stepline.features.extract import Work
 from stepline.io import read_json
-from stepline.media.cut import copy_spans
+from stepline.media.clip import write_clip
 from stepline.spec import ClipSpec
 from tests.features.reference import distances, footage, rows
 from tests.features.test_extract import decoded, present, store
@@ -37,8 +37,8 @@ __all__ = ["decoded"]
 pytestmark = pytest.mark.slow
 CLOSE = 1e-4
 VIDEO = "spacewalk2"
-FIRST = [[0.0, 0.8]]
-"""What is cut out of it; a second more comes with it."""
+END_S = 1.8
+"""The end of what is cut out of it."""
 LISTED = [(0.3, 1.7)]
 PRESETS = registry.presets()
 SPECS = (
@@ -172,7 +172,7 @@ def test_real_footage_in_one_decode_for_several_families(
     real_data: Path, networks: dict[str, torch.nn.Module], decoded: list[str]
 ) -> None:
     path = Path(f"{VIDEO}.mp4")
-    copy_spans([real_data / "spacewalk/clips" / path], path, FIRST)
+    write_clip(real_data / "spacewalk/clips" / path, path, 0, END_S)
     write_availability("availability.json", [present(path)])
     banks = extracted("features", *SPECS)
     assert decoded == [VIDEO]

@@ -16,10 +16,9 @@ ENVIRONMENTS = {
     "deepgram": "asr",
     "whisper": "whisper",
     "faster_whisper": "faster-whisper",
-    "transformers": "text",
 }
 """Engine, which is also its package's name -> the file in ``envs/`` that installs it."""
-THREADS = {"pocketsphinx": 4, "deepgram": 1, "whisper": 4, "faster_whisper": 4, "transformers": 4}
+THREADS = {"pocketsphinx": 4, "deepgram": 1, "whisper": 4, "faster_whisper": 4}
 """Engine -> its number of threads. It is fixed for networks, as sums depend on it."""
 PROCESSES = {"pocketsphinx": 4}
 """Engine -> its number of processes, each with one video at a time, if it holds Python's global lock."""

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stepline.asr import weights
 from stepline.errors import ConfigError
 
 ENGLISH, AUTO, MULTI = "en", "auto", "multi"
@@ -53,13 +52,9 @@ def check(engine: str, options: Mapping[str, Any], key: str = "asr.language") ->
                 f"{refused}; choose from {', '.join((AUTO, MULTI, *DEEPGRAM))}, or such a code with a region"
             )
         return
-    model = options["model"]
-    if weights.is_parakeet(engine, model):
-        if language != AUTO:
-            raise ConfigError(f"{refused} and the Parakeet model {model}, which takes no language; use auto")
-    elif language not in (AUTO, *WHISPER):
+    if language not in (AUTO, *WHISPER):
         raise ConfigError(f"{refused}; choose from {', '.join((AUTO, *WHISPER))}")
-    elif (other := model.partition("@")[0]).endswith(".en"):
+    if (model := options["model"]).endswith(".en"):
         raise ConfigError(
-            f"{refused} and the English model {model}; use en, or set asr.{engine}.model: {other.removesuffix('.en')}"
+            f"{refused} and the English model {model}; use en, or set asr.{engine}.model: {model.removesuffix('.en')}"
         )

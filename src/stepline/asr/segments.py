@@ -1,4 +1,4 @@
-"""The answers of Whisper, faster-whisper and Whisper in transformers: segments of the same form."""
+"""The answers of Whisper and faster-whisper: segments of the same form."""
 
 import json
 import math

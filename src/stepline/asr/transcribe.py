@@ -28,7 +28,6 @@ from stepline.asr.languages import AUTO, ENGLISH, Spoken, check
 from stepline.asr.pocketsphinx import PocketSphinx
 from stepline.asr.segments import WINDOW
 from stepline.asr.transcript import Sentence, Word
-from stepline.asr.transformers import Transformers
 from stepline.asr.weights import FOLDERS
 from stepline.asr.whisper import Whisper
 from stepline.availability import length_s, read_manifest, write_manifest
@@ -44,7 +43,6 @@ ENGINES: dict[str, Callable[..., Engine]] = {
     "deepgram": Deepgram,
     "whisper": Whisper,
     "faster_whisper": FasterWhisper,
-    "transformers": Transformers,
 }
 """Engine -> its class, called with its options."""
 

@@ -73,8 +73,6 @@ PACKAGES = {
     "torchvision": ("safetensors", "torchvision"),
 }
 """Packages that an architecture needs in addition to torch. A user's own file may not need torch."""
-READERS = {"pyav": (), "torchcodec": ("torch", "torchcodec"), "decord": ("decord",)}
-"""Packages that a reader needs in addition to PyAV."""
 
 
 @cache
@@ -211,7 +209,7 @@ def missing(name: str, config: "Config") -> tuple[Need, ...]:
         spec = resolve(name, config)
     except MissingError:
         return _not_installed(name.partition(":")[0]) or (Need("weights", weights_name(name)),)
-    reader = absent(*(Need("package", each) for each in READERS[spec.reader]))
+    reader = absent(Need("package", "decord")) if spec.reader == "decord" else ()
     if not isinstance(spec, ClipSpec):
         return reader
     weights = (Need("weights", each) for each in spec.weights if locate(each) is None)

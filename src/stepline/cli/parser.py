@@ -11,7 +11,6 @@ from stepline import __version__
 from stepline.cli import (
     accept,
     bank,
-    cite,
     demo,
     doctor,
     explain,
@@ -39,7 +38,6 @@ GROUPS = {
         search.add,
         report.add,
         explain.add,
-        cite.add,
     ),
     "work folder": (doctor.add, gc.add),
     "features and networks": (bank.add, specs.add, weights.add),

@@ -4,11 +4,10 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepline.download import hub
 from stepline.download.host import leave_alone, shown, unreachable, within
@@ -73,19 +72,6 @@ def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: f
     settle(part, path, _version_of(part))
 
 
-def client(**options: Any) -> "httpx.Client":
-    """Return a client that follows up to ten redirects in a row and waits ``STALL_S`` seconds for each read."""
-    import httpx
-
-    return httpx.Client(follow_redirects=True, max_redirects=REDIRECTS, timeout=STALL_S, **options)
-
-
-def ask(asking: "httpx.Client", url: str, headers: Mapping[str, str]) -> "httpx.Response":
-    """Return the response to a GET after at most ``STALL_S`` seconds, redirects included; its body is not yet read."""
-    request = asking.build_request("GET", url, headers=headers)
-    return within(STALL_S, lambda: asking.send(request, stream=True))
-
-
 def settle(part: Path, path: Path, *about: Path) -> None:
     """Rename the complete download ``part`` to ``path`` and remove the files ``about`` it. A kill leaves one file."""
     with open(part, "rb") as file:
@@ -95,7 +81,7 @@ def settle(part: Path, path: Path, *about: Path) -> None:
     part.replace(path)
 
 
-def refuse(url: str, response: "httpx.Response") -> None:
+def _refuse(url: str, response: "httpx.Response") -> None:
     """Raise the error for a response without content: GoneError for 404 and 410, WorthRetryingError if it may pass.
 
     A compressed response is refused too: compression was not requested, and its length and parts would not match.
@@ -111,7 +97,7 @@ def refuse(url: str, response: "httpx.Response") -> None:
         raise DownloadError(f"{shown(url)}: the server sent it compressed ({coding}), which was not requested")
 
 
-def part_of(response: "httpx.Response") -> tuple[int, int]:
+def _part_of(response: "httpx.Response") -> tuple[int, int]:
     """Return the start of the part in a response with status 206, or -1, and the length of the whole file, or 0.
 
     -1 and 0 mean that the response does not state them.
@@ -141,22 +127,28 @@ def _discard(part: Path) -> None:
 
 
 def _transfer(url: str, part: Path, size: int, rate: float) -> None:
+    import httpx
+
     kept, length = _known(part)
     have = part.stat().st_size if kept else 0
     headers = {"Range": f"bytes={have}-", "If-Range": kept} if have else {}
     headers |= {"Accept-Encoding": "identity"} | hub.credentials(url)
-    with client() as asking, closing(ask(asking, url, headers)) as response:
+    with ExitStack() as stack:
+        client = httpx.Client(follow_redirects=True, max_redirects=REDIRECTS, timeout=STALL_S)
+        request = stack.enter_context(client).build_request("GET", url, headers=headers)
+        response = within(STALL_S, lambda: client.send(request, stream=True))  # its body is not yet read
+        stack.callback(response.close)
         ends_here = response.headers.get("content-range") == f"bytes */{have}" and (size or length) in (0, have)
         if have and response.status_code == 416 and ends_here:
             return
         if (have and response.status_code == 416) or not _fits(response, have, kept, size or length):
             _discard(part)
             raise WorthRetryingError("the server sent another part than the requested one")
-        refuse(url, response)
+        _refuse(url, response)
         length = _length(response)
         if not have or response.status_code == 200:
             part.unlink(missing_ok=True)
-            write_text(_version_of(part), f"{version_of(response)}\n{length}")
+            write_text(_version_of(part), f"{_validator(response)}\n{length}")
             have = 0
         try:
             _save(response, part, _most(url, part, have, size, length), rate)
@@ -172,14 +164,14 @@ def _fits(response: "httpx.Response", have: int, kept: str, length: int) -> bool
     """Return whether a response continues the partial file. A response with the whole file does."""
     if response.status_code != 206:
         return True
-    start, of = part_of(response)
-    return start == have and (not have or version_of(response) in ("", kept)) and (not length or of in (0, length))
+    start, of = _part_of(response)
+    return start == have and (not have or _validator(response) in ("", kept)) and (not length or of in (0, length))
 
 
 def _length(response: "httpx.Response") -> int:
     """Return the length of the whole file; 0 if the server does not state it."""
     if response.status_code == 206:
-        return part_of(response)[1]
+        return _part_of(response)[1]
     return 0 if "transfer-encoding" in response.headers else int(response.headers.get("content-length", 0))
 
 
@@ -219,7 +211,7 @@ def _save(response: "httpx.Response", part: Path, most: tuple[int, DownloadError
             asked = time.monotonic()
 
 
-def version_of(response: "httpx.Response") -> str:
+def _validator(response: "httpx.Response") -> str:
     """Return a validator of this version of the file for If-Range (RFC 9110, 13.1.5), or ""."""
     tag, modified = (str(response.headers.get(name, "")) for name in ("etag", "last-modified"))
     if re.fullmatch('"[!-~]*"', tag):

@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
@@ -16,12 +16,9 @@ from stepline.datasets.schema import Video
 from stepline.download.host import shown
 from stepline.download.http import GoneError, MismatchError, fetch_file, settle
 from stepline.download.options import DownloadOptions
-from stepline.download.spans import Address, fetch_spans
-from stepline.download.yt_dlp import fetch_page, find_files
+from stepline.download.yt_dlp import fetch_page
 from stepline.errors import DownloadError
-from stepline.media.cut import WholeOnlyError
-from stepline.media.decode import MediaError
-from stepline.media.headers import Headers
+from stepline.media.decode import MediaError, Probe
 from stepline.media.spans import Spans
 from stepline.mirror import Wanted, cached_sha256, find
 
@@ -33,7 +30,7 @@ def fetch_video(
     video: Video,
     folder: Path,
     options: DownloadOptions,
-    headers: Headers,
+    headers: Callable[[Path], Probe],
     *,
     spans: Spans = (),
     again: bool = False,
@@ -41,11 +38,9 @@ def fetch_video(
 ) -> Record:
     """Download ``video`` to ``folder/<id><suffix>``, or link the user's file or the mirror's, and return its record.
 
-    The record is also written to ``folder/<id>.json``; the next run continues to count its attempts. For a video with
-    ``spans`` only the necessary bytes are downloaded, unless its sha256 is listed, which only the whole file has, or
-    its server or format requires the whole file. A video that was deleted after use (``kept`` is False) is downloaded
-    again only if ``again`` is set or the spans changed. headers: reads file headers, except for files whose bytes the
-    record already describes. stamp: the file time that the record keeps.
+    The record is also written to ``folder/<id>.json``; the next run continues to count its attempts. A video that was
+    deleted after use (``kept`` is False) is downloaded again only if ``again`` is set or the spans changed. headers:
+    reads file headers, except for files whose bytes the record already describes. spans, stamp: of the record.
     Raises ReleaseError if the id is not a file name.
     """
     memory = folder / f"{check_video_id(video.id)}.json"
@@ -69,7 +64,7 @@ class _Wanted(NamedTuple):
     video: Video
     folder: Path
     options: DownloadOptions
-    headers: Headers
+    headers: Callable[[Path], Probe]
     spans: list[list[float]]
     before: Record
     stamp: str
@@ -117,7 +112,7 @@ def remove_leftovers(folder: Path, records: Sequence[Record]) -> None:
 
     A partial file is kept if the status of its record is ``failed``: the next run resumes it.
     """
-    ended = [f".{record.video}.spans.mp4" for record in records]
+    ended: list[str] = []
     for record in records:
         if record.status != "failed":
             parts = [f".{record.video}{suffix}" for suffix in SUFFIXES]
@@ -150,42 +145,25 @@ def _downloaded(wanted: _Wanted, record: Record) -> Record:
     program = "httpx" if direct else "yt-dlp"
     record = replace(record, source=shown(video.url), downloader=f"{program} {version(program)}")
     try:
-        whole = ""
-        if wanted.spans and not video.sha256:
-            try:
-                return _cut(wanted, record, direct)
-            except WholeOnlyError as error:
-                whole = f"the whole file was downloaded: {error}"
-        path, record = _whole(wanted, record, name if direct else "")
-        record = replace(record, reason="; ".join(filter(None, (record.reason, whole))))
+        if direct:
+            path = wanted.folder / f"{video.id}{_suffix(name)}"
+            fetch_file(video.url, path, sha256=video.sha256, rate=wanted.options.rate)
+        else:
+            path, record = _of_page(wanted, record)
     except GoneError as error:
         return replace(record, status="gone", reason=str(error))
     except MismatchError as error:
         return replace(record, status="mismatched", reason=str(error))
-    except (DownloadError, MediaError, ValueError) as error:  # ValueError: yt-dlp found an invalid address
+    except (DownloadError, ValueError) as error:  # ValueError: yt-dlp found an invalid address
         return replace(record, reason=str(error))
     return _examined(wanted, path, record)
 
 
-def _cut(wanted: _Wanted, record: Record, direct: bool) -> Record:
-    video, options = wanted.video, wanted.options
-    path = wanted.folder / f"{video.id}.mp4"
-    addresses, format_, lacks = (
-        ([Address(url=video.url, name=shown(video.url))], "", "") if direct else find_files(video.url, options)
-    )
-    fetch_spans(addresses, path, wanted.spans, rate=options.rate, limits=wanted.headers.limits)
-    return _examined(wanted, path, replace(record, format=format_, reason=lacks))
-
-
-def _whole(wanted: _Wanted, record: Record, name: str) -> tuple[Path, Record]:
-    """Download the whole file under that name, or the video of the page if the name is empty."""
-    video, folder, options = wanted.video, wanted.folder, wanted.options
-    if name:
-        path = folder / f"{video.id}{_suffix(name)}"
-        fetch_file(video.url, path, sha256=video.sha256, rate=options.rate)
-        return path, record
+def _of_page(wanted: _Wanted, record: Record) -> tuple[Path, Record]:
+    """Download the video of a page; return its path, and ``record`` with its format and what could not be used."""
+    video, folder = wanted.video, wanted.folder
     part = folder / f".{video.id}.yt-dlp"
-    came, format_, lacks = fetch_page(video.url, part, options)
+    came, format_, lacks = fetch_page(video.url, part, wanted.options)
     path = folder / f"{video.id}{_suffix(came.name)}"
     settle(came, path)
     shutil.rmtree(part)
@@ -195,17 +173,15 @@ def _whole(wanted: _Wanted, record: Record, name: str) -> tuple[Path, Record]:
 def _examined(wanted: _Wanted, path: Path, record: Record) -> Record:
     """Return ``record`` with the facts of the file at ``path``. If it is a video, other files of the id are removed."""
     video, before = wanted.video, wanted.before
-    known = before.status == "present" and (before.headers, before.spans) == (HEADERS, record.spans)
+    known = before.status == "present" and before.headers == HEADERS and not before.spans  # see ``read_header``
     sha256 = cached_sha256(path) if known else ""
     if known and sha256 == before.sha256:
         record = replace(record, **{name: getattr(before, name) for name in OF_HEADER})
     else:
         try:
-            probe, _, holds = wanted.headers(path)
+            probe = wanted.headers(path)
         except MediaError as error:
             return replace(record, status="failed", reason=str(error))
-        if holds and not _within(wanted.spans, holds):
-            return replace(record, status="failed", reason="it contains other spans of the video: fetch it again")
         record = replace(record, headers=HEADERS, **{name: getattr(probe, name) for name in OF_HEADER[1:]})
     for other in _places(video, path.parent):
         if other != path:
@@ -237,7 +213,3 @@ def _suffix(name: str) -> str:
     """Return the lower-case suffix of a file ``name``; ``.mp4`` if it is not that of a video or an image."""
     suffix = Path(name).suffix.lower()
     return suffix if suffix in (*SUFFIXES, *IMAGES) else ".mp4"
-
-
-def _within(spans: Spans, holds: Spans) -> bool:
-    return bool(spans) and all(any(of[0] <= start and end <= of[1] for of in holds) for start, end in spans)

@@ -11,16 +11,12 @@ import tempfile
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 from stepline.download.host import YOUTUBE, leave_alone, shown, unreachable
 from stepline.download.http import ATTEMPTS, LONGEST_WAIT_S, STALL_S, GoneError
 from stepline.download.options import DownloadOptions
 from stepline.download.retry import LONGEST, WorthRetryingError, retried
-from stepline.download.spans import Address
 from stepline.errors import DownloadError
-from stepline.media.cut import WholeOnlyError
 
 log = logging.getLogger(__name__)
 
@@ -29,9 +25,6 @@ LONGEST_S = 4 * 3600.0
 SINGLE = "b[ext=mp4][height<=?{0}][protocol!*=m3u8]"
 """The format for a machine without ffmpeg: one file with video and audio, and no stream that ffmpeg must repair."""
 MERGED = "bv*[ext=mp4][height<={0}]+ba[ext=m4a]/" + SINGLE
-PLAIN = "[protocol~='^https?$']"
-"""The filter for formats that are one file and support range requests."""
-PLAIN_FILES = f"bv*[ext=mp4][height<={{0}}]{PLAIN}+ba[ext=m4a]{PLAIN}/b[ext=mp4][height<=?{{0}}]{PLAIN}"
 JS_RUNTIMES = ("deno", "node", "quickjs", "bun")
 YT_DLP = """
 import os, runpy, threading
@@ -50,8 +43,6 @@ BUSY = re.compile(r"HTTP Error 5\d\d|timed out|connection (reset|aborted)|bytes 
 ENOUGH = re.compile(r"HTTP Error 429|rate-limited|not a bot|captcha", re.IGNORECASE)
 """Messages of yt-dlp for a site that limits the number of requests."""
 NO_FORMAT = re.compile("Requested format is not available|No video formats found")
-COOKIE_ATTRIBUTES = ("", "domain", "path", "secure", "expires", "version")
-"""Attributes between the cookies that yt-dlp prints."""
 ACCOUNT = re.compile(r"sign in|log ?in|members|registered users|cookies", re.IGNORECASE)
 """Messages of yt-dlp for a video that requires an account."""
 
@@ -63,52 +54,21 @@ def fetch_page(url: str, part: Path, options: DownloadOptions) -> tuple[Path, st
     GoneError if the video no longer exists, DownloadError if the site refuses or has no mp4 of at most ``max_height``
     lines.
     """
-    wanted = ["--format", (SINGLE if _lacks_ffmpeg() else MERGED).format(options.max_height)]
-    wanted += ["--output", str(part / "%(format_id)s.%(ext)s")]
-    wanted += ["--print", "after_move:%(.{filepath,format_id})j"]
-    made, lacks = _asked(url, wanted, options, lacks=_lacks_ffmpeg())
-    return Path(made["filepath"]), str(made["format_id"]), lacks
-
-
-def find_files(url: str, options: DownloadOptions) -> tuple[list[Address], str, str]:
-    """Return the addresses of the video of the page ``url``, one file or separate video and audio, without downloading.
-
-    The other results and the errors are those of ``fetch_page``. Raises WholeOnlyError if the site only has fragments.
-    """
-    wanted = ["--format", PLAIN_FILES.format(options.max_height)]
-    wanted += ["--print", "%(.{format_id,url,http_headers,cookies,requested_formats})j"]
-    try:
-        made, lacks = _asked(url, wanted, options, lacks="")
-    except NoFormatError:
-        raise WholeOnlyError("its site only has fragments of it") from None
-    formats = made.get("requested_formats") or [made]
-    return [_address(each) for each in formats], str(made["format_id"]), lacks
-
-
-def _address(made: dict[str, Any]) -> Address:
-    cookies = [cookie.strip() for cookie in (made.get("cookies") or "").split(";")]
-    sent = [cookie for cookie in cookies if cookie.partition("=")[0].lower() not in COOKIE_ATTRIBUTES]
-    headers = {name: value for name, value in (made.get("http_headers") or {}).items() if name != "Accept-Encoding"}
-    name = urlsplit(made["url"]).hostname or ""  # the address identifies the requester
-    return Address(url=made["url"], name=name, headers=headers | ({"Cookie": "; ".join(sent)} if sent else {}))
-
-
-class NoFormatError(DownloadError):
-    """The site has the video in none of the requested formats."""
-
-
-def _asked(url: str, wanted: list[str], options: DownloadOptions, *, lacks: str) -> tuple[dict[str, Any], str]:
-    """Return yt-dlp's description of the video of a page, and the quality lost to a missing program, or ""."""
     if reason := unreachable(url):
         raise DownloadError(reason)
-    return retried(lambda: _ask(url, wanted, options, lacks), attempts=ATTEMPTS, longest_wait_s=LONGEST_WAIT_S)
+    return retried(lambda: _attempt(url, part, options), attempts=ATTEMPTS, longest_wait_s=LONGEST_WAIT_S)
 
 
-def _ask(url: str, wanted: list[str], options: DownloadOptions, lacks: str) -> tuple[dict[str, Any], str]:
+def _attempt(url: str, part: Path, options: DownloadOptions) -> tuple[Path, str, str]:
+    lacks = _lacks_ffmpeg()
+    wanted = ["--format", (SINGLE if lacks else MERGED).format(options.max_height)]
+    wanted += ["--output", str(part / "%(format_id)s.%(ext)s")]
+    wanted += ["--print", "after_move:%(.{filepath,format_id})j"]
     code, out, said = _run(url, wanted, options)
     given_up = "; ".join(filter(None, (lacks, _lacks_for_youtube(said) if YOUTUBE.match(url) else "")))
     if not code and out:
-        return dict(json.loads(out[-1])), given_up
+        made = json.loads(out[-1])
+        return Path(made["filepath"]), str(made["format_id"]), given_up
     errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
     reason = shown(errors[-1])[:LONGEST] if errors else f"yt-dlp ended with {code} and no video"
     if GONE.search(reason):
@@ -117,8 +77,7 @@ def _ask(url: str, wanted: list[str], options: DownloadOptions, lacks: str) -> t
         leave_alone(url, _without_advice(reason))
     elif BUSY.search(reason):
         raise WorthRetryingError(_explained(reason, given_up, options))
-    kind = NoFormatError if NO_FORMAT.search(reason) else DownloadError
-    raise kind(_explained(reason, given_up, options))
+    raise DownloadError(_explained(reason, given_up, options))
 
 
 def _explained(reason: str, lacks: str, options: DownloadOptions) -> str:

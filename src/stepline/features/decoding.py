@@ -17,8 +17,6 @@ from stepline.media.frame import DecodedFrame
 from stepline.media.one_pass import Tap, decode
 from stepline.media.prepare import Beside
 from stepline.media.process import Decoder, Limits
-from stepline.media.torchcodec import ffmpeg_of_pyav
-from stepline.spec import ReaderName
 from stepline.stopping import kill_children
 
 
@@ -52,12 +50,10 @@ Outcome = Message | OfMedia | Left | MediaError | Ended
 
 
 @contextmanager
-def decoders(limits: Limits, n: int, reader: ReaderName) -> Iterator[list[Decoder]]:
+def decoders(limits: Limits, n: int) -> Iterator[list[Decoder]]:
     """Start n processes, which end with the block. It is cheapest before a network is loaded: see ``Decoder.start``."""
     with ExitStack() as stack:
-        if reader == "torchcodec":
-            stack.enter_context(ffmpeg_of_pyav())
-        made = [stack.enter_context(Decoder(limits, fork=reader != "torchcodec")) for _ in range(n)]
+        made = [stack.enter_context(Decoder(limits)) for _ in range(n)]
         for each in made:
             each.start()
         yield made

@@ -96,7 +96,7 @@ class _Filling:
         numbers = sorted({n for each in missing for n in each})
         n_decoders = min(self.options["decoders"], sum(map(bool, missing)))
         with (
-            decoders(limits, n_decoders, self.works[0].spec.reader) as processes,
+            decoders(limits, n_decoders) as processes,
             _marked([marks[n] for n in {0, *numbers}]),
         ):
             self._load(numbers)

@@ -23,10 +23,9 @@ from stepline.media.read import Reader, pyav
 from stepline.media.salvage import salvaged
 from stepline.media.spans import Spans
 from stepline.media.timeline import Gap, Timeline, described, scan
-from stepline.media.torchcodec import torchcodec
 from stepline.spec import ClipSpec, FrameSpec, ReaderName
 
-READERS: dict[ReaderName, Reader] = {"pyav": pyav, "torchcodec": torchcodec, "decord": decord}
+READERS: dict[ReaderName, Reader] = {"pyav": pyav, "decord": decord}
 DESCRIBED = 256
 """Frames per batch of a backbone without a network."""
 HELD = 400 << 20

@@ -60,7 +60,7 @@ def stream(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, batch_si
     jobs = [Job(videos.records[video], [request]) for video, request in zip(names, asked, strict=True)]
     coming: dict[str, NDArray[np.int64]] = {}
     with (
-        decoders(videos.limits, min(videos.decoders, len(jobs)), spec.reader) as processes,
+        decoders(videos.limits, min(videos.decoders, len(jobs))) as processes,
         closing(decoded(jobs, processes)) as outcomes,
     ):
         for number, outcome in outcomes:

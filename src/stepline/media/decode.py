@@ -39,6 +39,8 @@ ONE_EACH = frozenset(("av1", "h264", "hevc", "mpeg1video", "mpeg2video"))
 """Codecs in which each packet is one frame, unless fields have packets of their own."""
 SHORT_S = 0.1
 """How much earlier than its header states a video may end; at least two frames."""
+PARTS = "stepline cut: "
+"""The start of the comment in files of earlier versions that have only some spans of a video."""
 LATE_S = Fraction(1, 2)
 """The maximum delay of a video's first picture after its audio for which time 0 is still at this picture."""
 
@@ -47,14 +49,13 @@ LATE_S = Fraction(1, 2)
 class Probe:
     """A container's description of the video stream that is read.
 
-    container, codec: ffmpeg's names. stream: its place among the container's video streams. width, height: of the
-    pictures as stored. pixels: width and height of a stored pixel, such as ``2:1``. duration_s: 0 if the container does
-    not state it. start_s: time 0 on the container's clock. It is at the first picture, or at the start of the audio if
-    the picture is more than half a second later. begin_s: the time of the first picture, 0 in the first case. rotation:
-    of the first picture, see ``rotation``; 0 if it cannot be decoded. audio_tracks: their number.
+    codec: ffmpeg's name. stream: its place among the container's video streams. width, height: of the pictures as
+    stored. pixels: width and height of a stored pixel, such as ``2:1``. duration_s: 0 if the container does not state
+    it. start_s: time 0 on the container's clock. It is at the first picture, or at the start of the audio if the
+    picture is more than half a second later. begin_s: the time of the first picture, 0 in the first case. rotation: of
+    the first picture, see ``rotation``; 0 if it cannot be decoded. audio_tracks: their number.
     """
 
-    container: str
     codec: str
     stream: int
     width: int
@@ -200,9 +201,8 @@ class Stream:
         return start if start * self.time_base - heard_s <= LATE_S else round(heard_s / self.time_base)
 
     def probe(self) -> Probe:
-        """Return the container's description, without the rotation."""
+        """Return the container's description. It decodes the first picture."""
         return Probe(
-            container=self._container.format.name,
             codec=self.video.codec_context.codec.canonical_name,
             stream=self.videos.index(self.video),
             width=self.video.width,
@@ -212,8 +212,8 @@ class Stream:
             duration_s=self.declared_s(),
             start_s=self.start * self.time_base,
             begin_s=float(((self.video.start_time or 0) - self.start) * self.time_base),
-            rotation=0,
             audio_tracks=len(self._container.streams.audio),
+            rotation=self.rotation(),
         )
 
     def rotation(self) -> int:
@@ -357,6 +357,14 @@ class Stream:
                 if packet.size
             ]
         return float(max(ends) - self.start * self.time_base)
+
+
+def read_header(path: Path) -> Probe:
+    """Return the header of ``path``; raise MediaError if it has no video stream, or only parts of a video."""
+    with opened(path) as container:
+        if container.metadata.get("comment", "").startswith(PARTS):
+            raise MediaError("an earlier version downloaded only parts of this video: replace it by the whole video")
+        return Stream(container).probe()
 
 
 def frames(

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
-from stepline.media.cut import Header, read_header
-from stepline.media.decode import MediaError
+from stepline.media.decode import MediaError, Probe, read_header
 from stepline.media.process import Decoder, Limits
 
 
@@ -14,7 +13,6 @@ class Headers:
 
     def __init__(self, limits: Limits) -> None:
         """Keep the limits; the process starts with the first file."""
-        self.limits = limits
         self._decoder = Decoder(limits)
 
     def __enter__(self) -> Self:
@@ -25,8 +23,8 @@ class Headers:
         """End the process."""
         self.close()
 
-    def __call__(self, path: Path) -> Header:
-        """Return the header of ``path``; raise MediaError if it has no video stream or cannot be read."""
+    def __call__(self, path: Path) -> Probe:
+        """Return the header of ``path``; raise MediaError as ``read_header`` does, or if it cannot be read."""
         [header] = self._decoder(_read, path.absolute(), duration_s=0)
         return header  # type: ignore[no-any-return]
 
@@ -39,10 +37,10 @@ def reads_first_streams(paths: Iterable[Path], limits: Limits) -> bool:
     """Return whether all files can be read, and the first video stream of each is the one that is read."""
     with Headers(limits) as headers:
         try:
-            return all(headers(path).probe.stream == 0 for path in paths)
+            return all(headers(path).stream == 0 for path in paths)
         except MediaError:
             return False
 
 
-def _read(path: Path) -> Iterator[Header]:
+def _read(path: Path) -> Iterator[Probe]:
     yield read_header(path)

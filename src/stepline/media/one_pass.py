@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stepline.media.audio import Audio, AudioFile, Source, audio_file, louder, write_spans
-from stepline.media.cut import read_header
-from stepline.media.decode import DamagedError, MediaError, Probe, Stream, opened, packets
+from stepline.media.decode import DamagedError, MediaError, Probe, Stream, opened, packets, read_header
 from stepline.media.frame import DecodedFrame
 from stepline.media.process import Decoder
 from stepline.media.salvage import placed, salvaged
@@ -155,10 +154,10 @@ def decode(
     def shown(source: Source) -> Shown:
         return _of_spans(path, wav, header, spans, turned, source) if spans else _of_all(path, wav, turned, source)
 
-    header, frame_rate, _ = read_header(path)
+    header = read_header(path)
     if tap is not None:
         yield from tap.begin(path)
-    yield from _scored(shown, track, path, header, frame_rate, wav, turned, tap=tap)
+    yield from _scored(shown, track, path, header, wav, turned, tap=tap)
 
 
 def decode_salvaged(
@@ -169,9 +168,9 @@ def decode_salvaged(
     def shown(source: Source) -> Shown:
         return _of_salvaged(path, wav, timeline, spans, turned, source)
 
-    header, frame_rate, _ = read_header(path)
+    header = read_header(path)
     timeline = salvaged(path)
-    yield from _scored(shown, track, path, header, frame_rate, wav, turned, timeline.gaps)
+    yield from _scored(shown, track, path, header, wav, turned, timeline.gaps)
 
 
 def _scored(
@@ -179,7 +178,6 @@ def _scored(
     track: int | None,
     path: Path,
     header: Probe,
-    frame_rate: Fraction,
     wav: Path,
     turned: bool,
     gaps: Sequence[Gap] = (),
@@ -199,14 +197,14 @@ def _scored(
                 scores = FrameScores()
             rows.append((frame.pts, frame.t_s, first, *scores(frame.bgr())))
             if len(rows) == ROWS:
-                yield Scored(frame.time_base, frame_rate, rows)
+                yield Scored(frame.time_base, frame.frame_rate, rows)
                 rows = []
             if tap is not None:
                 yield from tap.take(frame)
     if tap is not None:
         yield from tap.end()
     if rows:
-        yield Scored(frame.time_base, frame_rate, rows)
+        yield Scored(frame.time_base, frame.frame_rate, rows)
     unheard = audio.quiet and header.audio_tracks and track is None
     chosen = louder(path, audio.loud_s) if unheard else None
     if chosen:

@@ -47,14 +47,11 @@ class Decoder:
     video affects the next one.
     """
 
-    def __init__(self, limits: Limits, *, fork: bool = True) -> None:
-        """Keep the limits; the process starts with the first task.
-
-        fork: whether the first process may be a fork. A fork does not see later changes of ``LD_LIBRARY_PATH``.
-        """
+    def __init__(self, limits: Limits) -> None:
+        """Keep the limits; the process starts with the first task."""
         self.limits = limits
         self._process: BaseProcess | None = None
-        self._first = fork
+        self._first = True
 
     def __enter__(self) -> Self:
         """Return this decoder."""

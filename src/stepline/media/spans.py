@@ -16,11 +16,11 @@ GAP_S = 10.0
 """Spans with less than this many seconds between them are read as one."""
 
 
-def merged(spans: Iterable[Sequence[float]], gap_s: float = GAP_S) -> list[list[float]]:
-    """Return ``spans`` in order of time; spans that touch or are less than ``gap_s`` seconds apart are merged."""
+def merged(spans: Iterable[Sequence[float]]) -> list[list[float]]:
+    """Return ``spans`` in order of time; those with less than ``GAP_S`` seconds between them are merged."""
     found: list[list[float]] = []
     for start_s, end_s in sorted(map(tuple, spans)):
-        if found and (start_s <= found[-1][1] or start_s - found[-1][1] < gap_s):
+        if found and start_s - found[-1][1] < GAP_S:
             found[-1][1] = max(found[-1][1], float(end_s))
         else:
             found.append([float(start_s), float(end_s)])

@@ -267,8 +267,8 @@ class Forecast:
             if job.by.dataset == name and job.rule == "videos":
                 came |= available(pipeline, job.by.shard)
                 listed = (video for video in pipeline.videos.members(job.by.shard) if video.url)
-                fetched = [video.id for video in listed if not os.path.exists(pipeline.videos.place(video) or "")]
-                by_shard.append(sum(self.left_s[job].get(video, 0.0) for video in fetched))
+                fetched = [video for video in listed if not os.path.exists(pipeline.videos.place(video) or "")]
+                by_shard.append(sum(video.length_s for video in fetched if video.id in self.left_s[job]))
         sized = [record for record in came.values() if record.downloader and record.duration_s]
         sized_s = sum(record.duration_s for record in sized)
         per_s = sum(record.size for record in sized) / sized_s if sized else DOWNLOAD_BYTES_PER_S

@@ -70,7 +70,7 @@ def _by_files(places: Mapping[str, Path], limits: Limits) -> Lengths:
     with Headers(limits) as headers:
         for video in list(places)[:: -(-len(places) // READ)]:
             with suppress(MediaError):
-                read[video] = headers(places[video]).probe.duration_s
+                read[video] = headers(places[video]).duration_s
     sizes = {video: path.stat().st_size for video, path in places.items()}
     if not sum(read.values()):
         return Lengths({}, frozenset())

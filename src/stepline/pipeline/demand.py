@@ -89,7 +89,7 @@ class Demand:
         clips = self.clips(backbone)
         return digest([clips.get(video.id, []) for video in members])
 
-    # The annotated spans, to which fetching and decoding can be limited
+    # The annotated spans, to which decoding can be limited
 
     @property
     def span_inputs(self) -> list[Path]:

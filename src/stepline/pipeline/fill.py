@@ -7,9 +7,6 @@ from stepline.backbones import weights as backbones
 from stepline.errors import MissingError
 from stepline.needs import Need, how_to_install
 
-NOT_IN_ALL = ("decord", "torchcodec")
-"""Packages that only the extra of the same name installs."""
-
 
 def how_to_fill(need: Need) -> str:
     """Return the command that installs or downloads what is missing; "" if there is none."""
@@ -20,7 +17,7 @@ def how_to_fill(need: Need) -> str:
         "videos": f"stepline fetch {need.what}/videos",
         "key": f"export {need.what}=...",
         "java": "apt install default-jre-headless",
-        "package": how_to_install(need.what if need.what in NOT_IN_ALL else "all"),
+        "package": how_to_install("decord" if need.what == "decord" else "all"),
     }
     return commands.get(need.kind, "")
 

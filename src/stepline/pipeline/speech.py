@@ -16,7 +16,7 @@ from stepline.needs import Need
 from stepline.pipeline.videos import Videos
 from stepline.remembered import remembered
 
-OTHERS = ("deepgram", "whisper", "transformers", "faster_whisper", "pocketsphinx")
+OTHERS = ("deepgram", "whisper", "faster_whisper", "pocketsphinx")
 """Recognisers whose transcripts replace those that cannot be computed, most accurate first."""
 
 

@@ -32,7 +32,8 @@ READING = {"damaged": "partial", "orientation": "upright", "track": None}
 class Came(NamedTuple):
     """A fetched video according to its record.
 
-    stamp, sha256: of its source file. headers: the revision of the record's header fields.
+    stamp, sha256: of its source file. headers: the revision of the record's header fields. spans: whether only spans
+    of it are read.
     """
 
     path: str
@@ -40,6 +41,7 @@ class Came(NamedTuple):
     stamp: str
     sha256: str
     headers: int
+    spans: bool
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ class Videos:
 
     @property
     def annotated(self) -> bool:
-        """Whether only annotated spans of videos are fetched and decoded."""
+        """Whether only annotated spans of videos are decoded."""
         return bool(self.config["media"]["spans"] == "annotated")
 
     @property
@@ -195,8 +197,12 @@ class Videos:
         return before + (lost or self._outdated(shard, came))
 
     def _outdated(self, shard: str, came: Mapping[str, Came]) -> bool:
-        """Return whether an earlier version read another stream of a file, or a file that is refused now."""
-        older = [video.path for video in came.values() if 0 < video.headers < HEADERS and os.path.exists(video.path)]
+        """Return whether an earlier version read another stream of a file, or a file that is refused now.
+
+        Earlier versions downloaded only the spans that are read: such a file is refused.
+        """
+        doubtful = (video.path for video in came.values() if 0 < video.headers < HEADERS or video.spans)
+        older = [path for path in doubtful if os.path.exists(path)]
         if not older or find_spec("av") is None:
             return False
 
@@ -219,9 +225,9 @@ class Videos:
             there = {video: path for video, path in records.items() if os.path.exists(path)}
             found = [read_availability(path).get(video) for video, path in there.items()]
             return {
-                record.video: Came(record.path, record.kept, record.stamp, record.sha256, record.headers)
-                for record in found
-                if record and record.status == "present"
+                each.video: Came(each.path, each.kept, each.stamp, each.sha256, each.headers, bool(each.spans))
+                for each in found
+                if each and each.status == "present"
             }
 
         known = remembered(f"{self.dataset.name}/videos/{shard}", records.values(), read)

@@ -1,1 +1,0 @@
-"""References and licences of data sets, backbones, recognisers, methods, metrics and tools."""
