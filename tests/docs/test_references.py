@@ -11,8 +11,9 @@ from stepline.backbones.presets.clip import NAMED
 from stepline.backbones.registry import FRAME_BACKBONES
 from stepline.backbones.sentence import MODELS
 from stepline.backbones.weights import WEIGHTS
+from stepline.config import validate
 from stepline.datasets.configured import DATASETS, STUDIES
-from stepline.plans import BENCHMARKS
+from stepline.plans import BENCHMARKS, benchmark
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs/references.md").read_text(encoding="utf-8")
@@ -79,6 +80,12 @@ def test_everything_that_stepline_names_has_a_line() -> None:
     assert TABLES["Methods"].keys() <= {f"{each.studies[0]}/{kind}" for each in BENCHMARKS for kind in each.kinds}
     metrics = {metric for each in BENCHMARKS for metric in each.metrics}
     assert all(any(each == name or each.endswith(f"_{name}") for each in metrics) for name in TABLES["Metrics"])
+
+
+def test_a_table_names_the_key_of_its_paper() -> None:
+    for study, keys in TABLES["Benchmarks"].items():
+        plan = benchmark(validate({}), study).configured(validate({study: {}}), study)
+        assert plan.cited == f"{plan.title} [@{keys.strip('`')}]"
 
 
 def test_stepline_is_cited_as_its_file_says() -> None:

@@ -101,6 +101,12 @@ class Declared(Generic[AnyEntry]):
         title: str = declaration(self.folder)["title"]
         return title
 
+    @property
+    def cited(self) -> str:
+        """The title with the BibTeX key of its paper, if it has one, as Pandoc cites it."""
+        reference = declaration(self.folder).get("reference")
+        return f"{self.title} [@{reference}]" if reference else self.title
+
     @classmethod
     def serves(cls, config: Config) -> list[str]:
         """Return the names of the studies it runs on under a configuration."""

@@ -107,7 +107,7 @@ def write_pairs(benchmark: Benchmark[Any]) -> None:
 
 
 def _markdown(benchmark: Benchmark[Any], found: Sequence[Pair]) -> str:
-    parts = [f"# {benchmark.title}: differences between methods", READ]
+    parts = [f"# {benchmark.cited}: differences between methods", READ]
     known = [pair for pair in found if pair.difference]
     parts += [_few(max(pair.n for pair in known))] if known else ["No pair has values."]
     for panel in dict.fromkeys(pair.panel for pair in known):

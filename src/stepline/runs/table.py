@@ -86,5 +86,5 @@ def _counted(benchmark: Benchmark[Any], entry: Any, release: str) -> Mapping[str
 def write_table(benchmark: Benchmark[Any], file: str) -> None:
     """Write ``results/<study>/<file>.csv`` and ``.md``."""
     rows, folder = table_rows(benchmark, file), Path("results", benchmark.name)
-    write_markdown(rows, folder / f"{file}.md", title=f"{benchmark.title}: Table {file.removeprefix('table')}")
+    write_markdown(rows, folder / f"{file}.md", title=f"{benchmark.cited}: Table {file.removeprefix('table')}")
     write_csv(rows, folder / f"{file}.csv")
