@@ -33,11 +33,10 @@ from stepline.spec import ClipSpec, FrameSpec
 from tests import forked
 from tests.conftest import ROOT
 from tests.features import toy
-from tests.features.test_extract import decoded, present, store
+from tests.features.test_extract import present, store
 from tests.gpu import GPU
 from tests.media.clips import CFR_25, VFR, make
 
-__all__ = ["decoded"]
 TOY, HISTOGRAM = toy.SPEC, HistogramSpec()
 WIDE = replace(TOY, name="wide", fps=8, num_frames=8, hop=8, dimension=24)
 ONE = replace(TOY, name="one", fps=1, num_frames=2, hop=1, interval=1, tail="repeat", dtype="float32")

@@ -2,7 +2,7 @@ import hashlib
 import math
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,17 +17,12 @@ from stepline.features import store
 from stepline.features.bank import Bank
 from stepline.features.store import Part
 from stepline.io import read_json, write_json
+from tests.features.conftest import ListedSpec
 
 zarr = pytest.importorskip("zarr")
 SPEC = HistogramSpec()
 HALF = replace(SPEC, dtype="float16")
 HOP_S = 0.2
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListedSpec(HistogramSpec):
-    placement: str = "middles"
-    dtype: str = "float16"
 
 
 def rows(n: int, seed: int = 0) -> np.ndarray:

@@ -1,22 +1,18 @@
 from math import inf
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from stepline.backbones.histogram import HistogramSpec
 from stepline.features import store
 from stepline.features.bank import Bank
 from stepline.features.store import Damaged, Part, Recorded
+from tests.features.conftest import rows
 
 pytest.importorskip("zarr")
 SPEC = HistogramSpec(fps=2, dtype="float16")
 CLIPS = [(4.0, 6.5), (1.0, 2.0), (3.0, 9.0)]
 GAP = (1.0, 2.0, "lost")
-
-
-def rows(n: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(n, 7)).astype("float16")
 
 
 @pytest.fixture
