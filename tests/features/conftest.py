@@ -47,9 +47,8 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder() -> Path:
     """Make a bank of two shards: whole videos a and c, spans of b. Row i of each is i, seven times."""
-    monkeypatch.chdir(tmp_path)
     write_json(paths.spec_record(SPEC), SPEC.record())
     spans = [Part(LINE[4:8], 2.0, 1.9, 4.0), Part(LINE[20:30], 10.0, 10.0, 15.0)]
     store.write(paths.features("mine", "000", SPEC), SPEC, {"a": LINE[:40], "b": spans}, HOP_S)

@@ -50,8 +50,7 @@ def written(spec: Any = SPEC, **changed: np.ndarray) -> Bank:
 
 
 @pytest.fixture
-def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bank:
-    monkeypatch.chdir(tmp_path)
+def bank() -> Bank:
     return written()
 
 

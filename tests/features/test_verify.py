@@ -32,9 +32,8 @@ SOURCES = {video: video * 64 for video in "abc"}
 
 
 @pytest.fixture(autouse=True)
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def work() -> None:
     """Make two shards in a work folder."""
-    monkeypatch.chdir(tmp_path)
     write_json(paths.spec_record(SPEC), SPEC.record())
     for shard, parts in (("000", PARTS), ("001", {"d": rows(3, 5)})):
         store.write(paths.features("mine", shard, SPEC), SPEC, parts, 0.5, sources=SOURCES)
