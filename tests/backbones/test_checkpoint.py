@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch")
-pytest.importorskip("safetensors")
 
 import torch
 from safetensors.torch import save_file

@@ -15,7 +15,6 @@ from stepline.features.bank import Bank
 from stepline.features.store import Part
 from tests.features.conftest import HOP_S, LINE, SPEC
 
-pytest.importorskip("zarr")
 NAN, INF = float("nan"), float("inf")
 
 

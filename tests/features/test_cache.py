@@ -25,7 +25,6 @@ from stepline.features.verify import _drop
 from stepline.io import write_json
 from stepline.spec import ClipSpec
 
-pytest.importorskip("zarr")
 SPEC = HistogramSpec(fps=1)
 CLIP = ClipSpec(
     name="clip", label="clips", revision=1, architecture="a", weights=(), licence="MIT", placement="middles",

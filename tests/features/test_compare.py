@@ -20,7 +20,6 @@ from tests.features.test_extract import store as extracted
 from tests.media.clips import make
 
 pytest.importorskip("cv2")
-pytest.importorskip("zarr")
 
 
 def scene(times_s: np.ndarray, d: int = 32, seed: int = 0) -> np.ndarray:

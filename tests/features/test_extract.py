@@ -23,7 +23,6 @@ from tests.features.conftest import content
 from tests.media.clips import CFR_25, LIMITS, VFR, make
 
 pytest.importorskip("cv2")
-pytest.importorskip("zarr")
 SPEC = HistogramSpec()
 
 

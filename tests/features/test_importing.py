@@ -22,7 +22,6 @@ from stepline.features.export import Form, export
 from stepline.features.importing import Folder, import_folder
 from stepline.io import read_json, sha256_file
 
-pytest.importorskip("zarr")
 SPEC = HistogramSpec(dtype="float16")
 
 

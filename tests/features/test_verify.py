@@ -21,7 +21,6 @@ from tests.features.test_extract import present
 from tests.features.test_extract import store as extracted
 from tests.media.clips import CFR_25, make
 
-pytest.importorskip("zarr")
 SHARD = paths.features("mine", "000", SPEC)
 MANIFEST = paths.features_manifest("mine", "000", SPEC)
 FOLDER = paths.spec_record(SPEC).parent

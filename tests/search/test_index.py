@@ -15,7 +15,6 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-pytest.importorskip("zarr")
 pytest.importorskip("torch")
 faiss = pytest.importorskip("faiss")
 

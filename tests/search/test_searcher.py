@@ -14,7 +14,6 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-pytest.importorskip("zarr")
 pytest.importorskip("torch")
 
 from stepline import cli, paths

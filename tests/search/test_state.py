@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("zarr")
 pytest.importorskip("torch")
 
 from stepline import paths

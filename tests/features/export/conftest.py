@@ -9,7 +9,6 @@ from stepline.features.bank import Bank
 from stepline.features.store import Damaged, Part, Recorded
 from tests.features.conftest import rows
 
-pytest.importorskip("zarr")
 SPEC = HistogramSpec(fps=2, dtype="float16")
 CLIPS = [(4.0, 6.5), (1.0, 2.0), (3.0, 9.0)]
 GAP = (1.0, 2.0, "lost")
