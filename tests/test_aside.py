@@ -38,10 +38,10 @@ def _first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aside, "_swept", set())
 
 
-@pytest.mark.parametrize(
-    ("context", "write"),
-    [("atomic_path", 'part.write_text("half")'), ("atomic_dir", '(part / "rows").write_text("half")')],
-)
+WRITERS = [("atomic_path", 'part.write_text("half")'), ("atomic_dir", '(part / "rows").write_text("half")')]
+
+
+@pytest.mark.parametrize(("context", "write"), WRITERS)
 def test_the_next_writer_in_the_folder_removes_what_a_killed_one_left(context: str, write: str) -> None:
     kill_within(context, "lost", write)
     (left,) = hidden(Path())
@@ -51,10 +51,7 @@ def test_the_next_writer_in_the_folder_removes_what_a_killed_one_left(context: s
     assert hidden(Path()) == []
 
 
-@pytest.mark.parametrize(
-    ("context", "write"),
-    [("atomic_path", 'part.write_text("new")'), ("atomic_dir", '(part / "rows").write_text("new")')],
-)
+@pytest.mark.parametrize(("context", "write"), WRITERS)
 def test_what_a_living_writer_writes_stays(context: str, write: str) -> None:
     code = WRITER.format(context=context, name="a", write=write, end=WAITS)
     command = [sys.executable, "-c", code]
@@ -97,7 +94,8 @@ def test_an_old_folder_that_was_moved_aside_is_put_back() -> None:
     assert [path.name for path in Path().iterdir()] == ["store"]
 
 
-def test_an_old_folder_does_not_replace_a_new_one() -> None:
+def test_an_old_folder_does_not_replace_a_new_one_and_one_that_never_got_its_lock_is_removed() -> None:
+    Path(f"{PREFIX}{aside._HOST[0]}-{aside._HOST[1]}-x").mkdir()
     kill_within("atomic_dir", "store", f'(part.parent / "{OLD}" / "store").mkdir()')
     Path("store").mkdir()
     Path("store/rows").write_text("new")
@@ -118,12 +116,6 @@ def test_what_another_host_writes_stays_until_it_has_not_changed_for_a_day(
     monkeypatch.setattr(aside, "_HOST", ["000000", "111111"])
     sweep(Path())
     assert hidden(Path()) == ([left] if kept else [])
-
-
-def test_a_folder_that_never_got_its_lock_is_removed() -> None:
-    Path(f"{PREFIX}{aside._HOST[0]}-{aside._HOST[1]}-x").mkdir()
-    sweep(Path())
-    assert list(Path().iterdir()) == []
 
 
 @pytest.mark.parametrize(("umask", "file", "folder"), [(0o002, 0o664, 0o775), (0o077, 0o600, 0o700)])

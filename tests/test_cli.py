@@ -190,7 +190,7 @@ def test_decoding_obeys_the_configured_reader_and_limits() -> None:
 
 
 @pytest.mark.usefixtures("configured")
-def test_what_cannot_be_encoded_is_one_line(real_data: Path) -> None:
+def test_what_cannot_be_encoded_and_samples_that_a_release_does_not_have_are_one_line(real_data: Path) -> None:
     assert stepline("fetch", "spacewalk/v2", mirror=real_data).returncode == 0
     right = {"release": "v2", "task": "step_recognition", "video": "10062019", "encoder": "minilm"}
     for wrong, line in (
@@ -200,11 +200,9 @@ def test_what_cannot_be_encoded_is_one_line(real_data: Path) -> None:
     ):
         options = [part for key, value in (right | wrong).items() for part in (f"--{key}", value)]
         assert line in refused("encode", "spacewalk", *options)
-
-
-def test_without_a_configuration_the_line_says_where_to_run() -> None:
-    line = refused("table", "spacewalk")
-    assert line == "config.yaml: no such file; run in its folder, or name another with --configfile"
+    asked = "samples", "spacewalk", "--release", "v2"
+    assert "no samples of question_answering" in refused(*asked, "--task", "question_answering")
+    assert "no samples of dev" in refused(*asked, "--split", "dev")
 
 
 def test_a_file_where_a_folder_must_be_is_one_line(real_data: Path) -> None:
@@ -213,6 +211,8 @@ def test_a_file_where_a_folder_must_be_is_one_line(real_data: Path) -> None:
 
 
 def test_the_log_gets_the_error_too() -> None:
+    absent = refused("table", "spacewalk")
+    assert absent == "config.yaml: no such file; run in its folder, or name another with --configfile"
     line = refused("--log", "logs/deep/fetch.log", "fetch", "weights/clip")
     assert re.fullmatch(rf"\S+ \S+ ERROR error: {re.escape(line)}\n", Path("logs/deep/fetch.log").read_text())
 
@@ -244,13 +244,6 @@ def test_an_error_of_the_system_without_a_file_is_one_line(
     line = f"`stepline fetch` in {os.getcwd()}: No locks available"
     assert capsys.readouterr().err == f"error: {line}\n"
     assert Job("fetch", "", "logs/fetch/a.log", (), (), 0).error() == line
-
-
-def test_samples_that_a_release_does_not_have_are_one_line(real_data: Path) -> None:
-    assert stepline("fetch", "spacewalk/v2", mirror=real_data).returncode == 0
-    asked = "samples", "spacewalk", "--release", "v2"
-    assert "no samples of question_answering" in refused(*asked, "--task", "question_answering")
-    assert "no samples of dev" in refused(*asked, "--split", "dev")
 
 
 def test_a_mirror_that_is_not_there_is_one_line_even_where_nothing_is_looked_for(tmp_path: Path) -> None:

@@ -14,23 +14,21 @@ from contextlib import suppress
 from multiprocessing import active_children
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-np = pytest.importorskip("numpy")
-pytest.importorskip("zarr")
-
-from stepline import cli, paths  # noqa: E402
-from stepline.asr import transcript  # noqa: E402
-from stepline.asr.transcript import Sentence  # noqa: E402
-from stepline.availability import write_manifest  # noqa: E402
-from stepline.backbones.sentence import MODELS  # noqa: E402
-from stepline.cli.prompt import Loaded  # noqa: E402
-from stepline.config import load  # noqa: E402
-from stepline.features import store  # noqa: E402
-from stepline.io import write_text  # noqa: E402
-from stepline.plans import pipeline  # noqa: E402
-from stepline.search import sources, transcripts  # noqa: E402
-from tests.processes import children  # noqa: E402
+from stepline import cli, paths
+from stepline.asr import transcript
+from stepline.asr.transcript import Sentence
+from stepline.availability import write_manifest
+from stepline.backbones.sentence import MODELS
+from stepline.cli.prompt import Loaded
+from stepline.config import load
+from stepline.features import store
+from stepline.io import write_text
+from stepline.plans import pipeline
+from stepline.search import sources, transcripts
+from tests.processes import children
 
 COLOURS = """
 import sys
@@ -154,12 +152,9 @@ def test_questions_of_a_pipe_have_the_answers_of_the_verb(
     Path("loads").unlink()
     assert ask(monkeypatch, *texts, options=["--top", "1"]) == 0
     assert (capsys.readouterr(), pages(), loads()) == (alone, made, 1)
-    assert active_children() == []
-
-
-def test_an_empty_line_ends_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert ask(monkeypatch, "red", " ", "green") == 0
-    assert capsys.readouterr().out.count("Page: ") == 1
+    assert capsys.readouterr().out.count("Page: ") == 1, "an empty line ends it"
+    assert active_children() == []
 
 
 def _other_backbone() -> None:
@@ -193,24 +188,12 @@ def test_a_change_between_two_questions_is_seen(
 def test_what_cannot_be_searched_for_a_while_is_a_line_and_then_the_next_question_is_answered(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken() -> None:
-        write_text("elsewhere/shades.py", "SHADES = ")
-
-    def killed() -> None:
-        active_children()[0].kill()
-
     parts = [
-        "red",
-        lambda: write_text("config.yaml", "datasets: {mine: 3}\n"),
-        "red",
-        lambda: write_text("config.yaml", CONFIG),
-        broken,
-        "red",
-        lambda: write_text("elsewhere/shades.py", SHADES),
-        "red",
-        killed,
-        "red",
-        "red",
+        *("red", lambda: write_text("config.yaml", "datasets: {mine: 3}\n")),
+        *("red", lambda: (write_text("config.yaml", CONFIG), write_text("elsewhere/shades.py", "SHADES = "))),
+        *("red", lambda: write_text("elsewhere/shades.py", SHADES)),
+        *("red", lambda: active_children()[0].kill()),
+        *("red", "red"),
     ]
     assert ask(monkeypatch, *parts) == 0
     said = capsys.readouterr()
@@ -263,12 +246,8 @@ def test_a_search_without_a_torch_network_imports_no_torch(silent: None) -> None
 def at_a_terminal(silent: None) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """The prompt of a user at a terminal, and the user's end of that."""
     ours, theirs = pty.openpty()
-    command = [
-        sys.executable,
-        "-c",
-        f"import os, pty; os.login_tty({theirs}); os.execv({STEPLINE[0]!r}, {[*STEPLINE]})",
-    ]
-    with subprocess.Popen(command, pass_fds=[theirs]) as process:
+    code = f"import os, pty; os.login_tty({theirs}); os.execv({STEPLINE[0]!r}, {[*STEPLINE]})"
+    with subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs]) as process:
         os.close(theirs)
         yield process, ours
         process.kill()

@@ -52,7 +52,10 @@ def test_the_list_says_what_is_where_and_why_it_is_trusted(
     assert "egovlp" in rows["egovlp", "EgoVLP_PT_BEST.pth"]
 
 
-def test_get_is_fetch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_get_is_fetch_and_without_any_nothing_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, "check") == (0, ["no weights found: `stepline weights list` lists them"], "")
     asked: list[str] = []
     monkeypatch.setattr("stepline.fetch.fetch_weights", asked.append)
     assert run(capsys, "get", "whisper/tiny") == (0, [], "")
@@ -73,10 +76,6 @@ def test_what_cannot_be_checked_is_one_line(name: str, line: str, capsys: pytest
     assert said.startswith(f"error: {line}")
 
 
-def test_nothing_there_is_nothing_wrong(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "check") == (0, ["no weights found: `stepline weights list` lists them"], "")
-
-
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was loaded, by networks and towers of which s3d's fail."""
@@ -90,12 +89,8 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def spec(name: str, *weights: str) -> Any:
         return SimpleNamespace(name=name, architecture="toy", model="", weights=weights)
 
-    specs = [
-        spec("one", "timesformer"),
-        spec("same", "timesformer"),
-        spec("two", "s3d"),
-        spec("on", "s3d", "timesformer"),
-    ]
+    about = ("one", "timesformer"), ("same", "timesformer"), ("two", "s3d"), ("on", "s3d", "timesformer")
+    specs = [spec(*each) for each in about]
     monkeypatch.setattr(registry, "networks_of", lambda name: [each for each in specs if name in each.weights])
     monkeypatch.setattr(registry, "towers", lambda: {"tower": spec("tower", "timesformer")})
     monkeypatch.setitem(registry.FAMILIES, "toy", "toy")
@@ -145,11 +140,7 @@ def test_one_that_is_wrong_does_not_keep_the_rest_from_being_checked(
         "timesformer: weights/timesformer: loads as one, same, tower",
     ]
     assert said == "error: 1 of 2 weights failed the check: s3d\n"
-    assert run(capsys, "check", "s3d") == (
-        2,
-        [],
-        "error: weights/s3d/s3d_howto100m.pth is not S3D: it looks like BERT\n",
-    )
+    assert run(capsys, "check", "s3d")[2] == "error: weights/s3d/s3d_howto100m.pth is not S3D: it looks like BERT\n"
 
 
 @pytest.mark.usefixtures("loads")

@@ -77,15 +77,15 @@ def test_without_options_it_has_what_all_have(tmp_path: Path) -> None:
     }
 
 
-def test_a_named_folder_need_not_be_configured(tmp_path: Path) -> None:
-    write(tmp_path / "toy")
-    assert "toy" not in validate(NAMED)
-
-
-def test_a_path_may_start_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_folder_need_not_be_configured_and_its_path_may_start_at_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     write(tmp_path / "toy")
+    assert "toy" not in validate(NAMED)
     assert "toy" in validate({"benchmarks": {"toy": "~/toy"}, "toy": {}})
+    Path("config.yaml").write_text("benchmarks: {toy: toy}\ntoy: {}\n")
+    assert load()["toy"]["tables"] == ["table1"]
 
 
 @pytest.mark.parametrize(
@@ -105,18 +105,16 @@ def test_its_values_are_checked(tmp_path: Path, toy: dict[str, Any], line: str) 
     assert str(error.value).startswith(line)
 
 
-@pytest.mark.parametrize("name", ["strict", "spacewalk", "demo", "oepp", "tasty", "weights"])
-def test_a_name_that_is_taken(tmp_path: Path, name: str) -> None:
+def test_it_takes_no_name_that_is_taken_and_no_data_set_of_the_users_its_own_or_that_of_its_videos(
+    tmp_path: Path,
+) -> None:
     write(tmp_path / "toy")
-    with pytest.raises(ConfigError, match=f"^config: benchmarks: '{name}' is taken; choose another name$"):
-        validate({"benchmarks": {name: "toy"}})
-
-
-@pytest.mark.parametrize("name", ["toy", "toys"])
-def test_no_data_set_of_the_users_has_its_name_or_that_of_its_videos(tmp_path: Path, name: str) -> None:
-    write(tmp_path / "toy")
-    with pytest.raises(ConfigError, match=f"^config: datasets: '{name}' is taken"):
-        validate(NAMED | {"datasets": {name: {"videos": "x"}}})
+    for name in ("strict", "spacewalk", "demo", "oepp", "tasty", "weights"):
+        with pytest.raises(ConfigError, match=f"^config: benchmarks: '{name}' is taken; choose another name$"):
+            validate({"benchmarks": {name: "toy"}})
+    for name in ("toy", "toys"):
+        with pytest.raises(ConfigError, match=f"^config: datasets: '{name}' is taken"):
+            validate(NAMED | {"datasets": {name: {"videos": "x"}}})
 
 
 @pytest.mark.parametrize(
@@ -195,21 +193,12 @@ def test_a_head_that_is_wrong_is_one_line(tmp_path: Path, changes: dict[str, Any
     assert "\n" not in str(error.value)
 
 
-def test_it_is_read_from_a_file_too(tmp_path: Path) -> None:
-    write(tmp_path / "toy")
-    (tmp_path / "config.yaml").write_text("benchmarks: {toy: toy}\ntoy: {}\n")
-    assert load()["toy"]["tables"] == ["table1"]
-
-
-def test_what_the_packages_benchmarks_declare_is_what_they_have() -> None:
+def test_what_the_packages_benchmarks_declare_is_what_they_have_and_one_key_leaves_the_others() -> None:
     published = validate({"spacewalk": {}, "pss": {}, "oepp": {}, "demo": {}})
     assert published["spacewalk"]["tables"] == Spacewalk.all_tables()
     assert published["pss"]["releases"] == list(pss.DATASETS)
     assert published["demo"]["releases"] == list(STUDIES["demo"].fps)
     assert published["spacewalk"]["releases"] == list(STUDIES["spacewalk"].fps)
-
-
-def test_one_key_of_a_feature_leaves_the_others_as_they_are() -> None:
     features = validate({"oepp": {"features": {"videoclip": {"text": "mpnet"}}}})["oepp"]["features"]
     assert features["videoclip"] == {"video": "videoclip-oepp", "text": "mpnet"}
     assert features["mil-nce"] == {"video": "s3d-oepp", "text": "released"}

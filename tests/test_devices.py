@@ -94,12 +94,16 @@ def lease(name: str, job: str = "host") -> FileLock:
     return FileLock(devices._folder() / f"{job}.{name}.0.lock", blocking=False)
 
 
-def test_without_a_gpu_networks_run_on_the_cpu_and_the_log_says_so(logged: pytest.LogCaptureFixture) -> None:
+def test_without_a_gpu_networks_run_on_the_cpu_and_the_log_says_so(
+    logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert devices.use(AUTO, lambda: False) == "cpu"
     assert logged.messages == ["there is no GPU here: networks run on the CPU"]
     assert devices.use(devices.CPU, lambda: pytest.fail("nobody need look")) == "cpu"
     with pytest.raises(StoreError, match=r"features.device is cuda, but no GPU is usable here"):
         devices.use(CUDA, lambda: False)
+    monkeypatch.setenv("NVIDIA_VISIBLE_DEVICES", "all")  # of an image, which gives none
+    assert devices.use(AUTO, lambda: False) == "cpu"
 
 
 def test_a_gpu_that_cannot_be_used_is_given_back(host: Path, logged: pytest.LogCaptureFixture) -> None:
@@ -135,11 +139,6 @@ def test_a_given_gpu_is_never_replaced_by_the_cpu(variable: str, monkeypatch: py
     assert devices.use(AUTO, lambda: True) == "cuda"
 
 
-def test_an_image_that_wants_all_gpus_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NVIDIA_VISIBLE_DEVICES", "all")
-    assert devices.use(AUTO, lambda: False) == "cpu"
-
-
 def test_processes_have_different_gpus_and_one_too_many_waits() -> None:
     with held("4,7") as first, held("4,7") as second:
         assert {said(first), said(second)} == {"networks run on GPU 4", "networks run on GPU 7"}
@@ -155,11 +154,8 @@ def test_jobs_may_share_a_gpu_but_spread_first() -> None:
     with held("0,1", jobs=2) as a, held("0,1", jobs=2) as b, held("0,1", jobs=2) as c:
         has = [said(each) for each in (a, b, c)]
         assert {"networks run on GPU 0", "networks run on GPU 1"} == set(has)
-
-
-def test_a_slurm_job_does_not_wait_for_another_whose_gpus_have_the_same_numbers() -> None:
     with held("0", SLURM_JOB_ID="1") as one, held("0", SLURM_JOB_ID="2") as other:
-        assert said(one) == said(other) == "networks run on GPU 0"
+        assert said(one) == said(other) == "networks run on GPU 0", "a Slurm job does not wait for another"
 
 
 def test_all_users_of_a_host_share_the_leases(monkeypatch: pytest.MonkeyPatch) -> None:

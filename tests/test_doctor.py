@@ -72,7 +72,7 @@ def test_what_tables_and_pages_are_missing_has_a_command(capsys: pytest.CaptureF
     assert found["weights", "eva_clip"].state == "absent"
 
 
-def test_keys_are_there_or_not_and_never_shown(
+def test_keys_are_there_or_not_and_never_shown_and_json_is_valid_in_a_folder_with_control_characters(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = engines.KEYS["deepgram"]
@@ -84,11 +84,6 @@ def test_keys_are_there_or_not_and_never_shown(
     for words in (["doctor"], ["doctor", "--json"]):
         assert cli.main(words) == 0
         assert SECRET not in "".join(capsys.readouterr())
-
-
-def test_json_is_valid_in_a_folder_with_control_characters_in_its_name(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
     Path("a\x9b").mkdir()
     monkeypatch.chdir("a\x9b")
     assert any("a\x9b" in check.text for check in run(capsys).values())
@@ -195,6 +190,8 @@ def test_requests_that_no_partition_allows_are_named(partition: None, capsys: py
         "videos": f"runtime=72 {of_main} 60",
         "extract": f"mem_mb=2500 {of_main} 2000",
     }
+    assert cli.main(["doctor", "--profile", "nosite"]) == 1
+    assert "requests  --profile nosite: none of these files exists: nosite/config.yaml" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -226,8 +223,3 @@ def test_a_profile_that_requests_more_is_not(
     partition: None, capsys: pytest.CaptureFixture[str], profile: str, said: str
 ) -> None:
     assert of_cluster(capsys, profile, code=1)["extract"] == said
-
-
-def test_a_profile_that_does_not_exist_is_one_line(partition: None, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["doctor", "--profile", "nosite"]) == 1
-    assert "requests  --profile nosite: none of these files exists: nosite/config.yaml" in capsys.readouterr().out

@@ -5,7 +5,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ from stepline.io import (
     write_tensors,
     write_text,
 )
+from tests.conftest import unavailable
 
 WRITER = """
 import sys, time
@@ -66,34 +68,29 @@ def test_a_file_appears_whole_with_its_folder(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_an_error_leaves_neither_file_nor_part(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), atomic_path(tmp_path / "new") as part:  # noqa: PT012
-        part.write_text("half")
-        raise RuntimeError
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
-    write_text(tmp_path / "a", "old")
-    with pytest.raises(RuntimeError), atomic_path(tmp_path / "a") as part:  # noqa: PT012
-        part.write_text("half")
-        raise RuntimeError
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "old"}
-
-
-def test_a_killed_writer_leaves_the_old_file(tmp_path: Path) -> None:
-    write_text(tmp_path / "a", "old")
+def test_an_error_or_a_kill_leaves_the_old_file_and_no_new_one(tmp_path: Path) -> None:
+    write_text("a", "old")
+    for name in ("a", "new"):
+        with pytest.raises(RuntimeError), atomic_path(name) as part:  # noqa: PT012
+            part.write_text("half")
+            raise RuntimeError
+        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "old"}
     kill_within("atomic_path", "a", 'part.write_text("new")')
-    assert (tmp_path / "a").read_text() == "old"
-    write_text(tmp_path / "a", "new")
-    assert (tmp_path / "a").read_text() == "new"
+    assert Path("a").read_text() == "old"
+    write_text("a", "new")
+    assert Path("a").read_text() == "new"
 
 
-def test_a_killed_writer_leaves_the_old_folder(tmp_path: Path) -> None:
-    with atomic_dir(tmp_path / "store") as part:
+def test_an_error_or_a_kill_leaves_the_old_folder(tmp_path: Path) -> None:
+    with atomic_dir("store") as part:
         (part / "rows").write_text("old")
+    with pytest.raises(RuntimeError), atomic_dir("store") as part:  # noqa: PT012
+        (part / "rows").write_text("half")
+        raise RuntimeError
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+    assert Path("store/rows").read_text() == "old"
     kill_within("atomic_dir", "store", '(part / "rows").write_text("new")')
-    assert (tmp_path / "store" / "rows").read_text() == "old"
+    assert Path("store/rows").read_text() == "old"
 
 
 KILLED_WHILE_REMOVING = """
@@ -135,16 +132,6 @@ def test_a_folder_is_replaced_wholly(tmp_path: Path) -> None:
     ]
 
 
-def test_an_error_leaves_the_old_folder(tmp_path: Path) -> None:
-    with atomic_dir(tmp_path / "store") as part:
-        (part / "rows").write_text("old")
-    with pytest.raises(RuntimeError), atomic_dir(tmp_path / "store") as part:  # noqa: PT012
-        (part / "rows").write_text("half")
-        raise RuntimeError
-    assert [path.name for path in tmp_path.iterdir()] == ["store"]
-    assert (tmp_path / "store" / "rows").read_text() == "old"
-
-
 def test_equal_values_have_equal_canonical_json() -> None:
     assert (
         canonical_json({"b": [1, 2.5, None], "a": {"d": True, "c": "é"}}) == '{"a":{"c":"é","d":true},"b":[1,2.5,null]}'
@@ -159,20 +146,16 @@ def test_what_has_no_canonical_json_is_refused(value: object) -> None:
         canonical_json(value)
 
 
-def test_json_comes_back(tmp_path: Path) -> None:
+def test_json_comes_back_and_damaged_json_is_named(tmp_path: Path) -> None:
     value = {"steps": ["Öffnen", None, 1.5], "n": 3}
     write_json(tmp_path / "a.json", value)
     write_json(tmp_path / "b.json", dict(reversed(value.items())))
     assert read_json(tmp_path / "a.json") == value
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
-
-
-@pytest.mark.parametrize("content", [b"", b'{"files": {"a', b"\xff\xfe\x00"])
-def test_damaged_json_is_named(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "release.json"
-    path.write_bytes(content)
-    with pytest.raises(StoreError, match="release.json is not JSON"):
-        read_json(path)
+    for content in (b"", b'{"files": {"a', b"\xff\xfe\x00"):
+        Path("release.json").write_bytes(content)
+        with pytest.raises(StoreError, match="release.json is not JSON"):
+            read_json("release.json")
 
 
 def test_sha256_of_a_file(tmp_path: Path) -> None:
@@ -180,22 +163,22 @@ def test_sha256_of_a_file(tmp_path: Path) -> None:
     assert sha256_file(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
-def mount_small(folder: Path, *, size: str) -> None:
+@contextmanager
+def small(folder: Path, *, size: str) -> Iterator[Path]:
     """Mount a file system of a few pages on ``folder``; skip where this account may not, except in CI."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        reason = f"a small file system cannot be mounted here: {done.stderr.strip()}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        unavailable(f"a small file system cannot be mounted here: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_a_full_disk_is_one_line_and_the_run_goes_on_afterwards(tmp_path: Path) -> None:
-    folder = tmp_path / "small"
-    mount_small(folder, size="64k")
-    try:
+    with small(tmp_path / "small", size="64k") as folder:
         # The folders of a work folder take no space of their own; the ballast leaves one page.
         ballast = folder / "ballast"
         ballast.write_bytes(b"x" * 60 * 1024)
@@ -228,8 +211,6 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_afterwards(tmp_path: Path) 
             "split.json",
             "release.json",
         }
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 WRITERS: dict[str, Callable[[Path], object]] = {
@@ -243,16 +224,12 @@ SPEC = Recorded(name="x", label="x", revision=1, values={"dtype": "float32"}, di
 
 
 def test_each_writer_says_which_file_has_no_room_and_leaves_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "small"
-    mount_small(folder, size="32k")
-    try:
+    with small(tmp_path / "small", size="32k") as folder:
         for name, write in WRITERS.items():
             with pytest.raises(OSError, match="No space left on device") as full:
                 write(folder / name)
             assert (full.value.errno, full.value.filename) == (errno.ENOSPC, str(folder / name)), name
             assert list(folder.iterdir()) == [], name
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_an_output_that_takes_nothing_is_one_line() -> None:
@@ -276,16 +253,13 @@ sys.exit(cli.main(["fetch"]))
 @pytest.mark.parametrize("keep", [0, 4, 100, -1])
 def test_a_damaged_parquet_file_is_one_line(keep: int, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
+    with pytest.raises(FileNotFoundError):
+        read_table(path)
     parquet.write_table(pyarrow.table({"x": [1, 2, 3]}), path)
     assert read_table(path, columns=["x"]).to_pydict() == {"x": [1, 2, 3]}
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(StoreError, match=f"^{path} is damaged .*: remove its folder"):
         read_table(path)
-
-
-def test_an_absent_parquet_file_is_absent(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        read_table(tmp_path / "a.parquet")
 
 
 @pytest.mark.parametrize(
@@ -302,12 +276,9 @@ def test_a_key_that_stands_twice_is_refused(text: str, line: str) -> None:
     assert str(error.value) == line
 
 
-def test_merged_keys_may_be_replaced() -> None:
+def test_merged_keys_may_be_replaced_and_text_and_the_key_two_are_two_keys() -> None:
     text = "x: &a {p: 1, q: 2}\ny: {o: {b: &b {<<: *a, p: 3}}, c: {<<: *b, q: 4}}\nz: [*a, *a]\n"
     both = {"p": 1, "q": 2}
     assert read_yaml(text) == {"x": both, "y": {"o": {"b": {"p": 3, "q": 2}}, "c": {"p": 3, "q": 4}}, "z": [both, both]}
-
-
-def test_text_and_the_key_two_are_two_keys() -> None:
     assert read_yaml("{2: a, '2': b}") == {2: "a", "2": "b"}
     assert read_yaml("") is None

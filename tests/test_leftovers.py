@@ -152,7 +152,9 @@ def test_stores_on_object_storage_are_not_looked_at(capsys: pytest.CaptureFixtur
     assert gone(capsys) == ([], "note: features on s3://bucket/x are not searched\nnothing to remove\n")
 
 
-def test_a_job_that_runs_keeps_everything(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_that_runs_and_a_folder_of_videos_that_is_gone_keep_everything(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     lock = paths.features_lock("mine", "000")
     lock.parent.mkdir(parents=True)
     before = left()
@@ -160,9 +162,6 @@ def test_a_job_that_runs_keeps_everything(capsys: pytest.CaptureFixture[str]) ->
         assert cli.main(["gc", "--delete"]) == 2
         assert "a job of shard mine.000 is running: run `stepline gc --delete` after it ends" in capsys.readouterr().err
     assert {*before} <= {*left()}
-
-
-def test_a_folder_of_videos_that_is_gone_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     os.rename("videos", "moved")
     removed, printed = gone(capsys)
     assert removed == []

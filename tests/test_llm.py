@@ -55,10 +55,17 @@ def talk(*questions: str) -> list[Conversation]:
     return [[{"role": "system", "content": "be brief"}, {"role": "user", "content": each}] for each in questions]
 
 
-def test_the_request_is_the_papers(serve: Callable[..., Server]) -> None:
+def test_the_request_is_the_papers_and_no_limit_and_no_key_send_neither(
+    serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = serve()
     assert ask(service(f"{server.url}/v1"), talk("one"), STORE, what="x") == ["so one"]
-    (request,) = server.requests
+    monkeypatch.delenv("OPENAI_API_KEY")
+    ask(service(f"{server.url}/v1/", max_tokens=None), talk("one"), STORE, what="x")
+    request, bare = server.requests
+    assert bare.path == "/v1/chat/completions"
+    assert bare.json.keys() == {"model", "messages"}
+    assert "authorization" not in bare.headers
     assert request.path == "/v1/chat/completions"
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.headers["content-type"] == "application/json"
@@ -68,16 +75,6 @@ def test_the_request_is_the_papers(serve: Callable[..., Server]) -> None:
         "temperature": 0,
         "max_tokens": 1,
     }
-
-
-def test_no_limit_and_no_key_send_neither(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
-    server = serve()
-    monkeypatch.delenv("OPENAI_API_KEY")
-    ask(service(f"{server.url}/v1/", max_tokens=None), talk("one"), STORE, what="x")
-    (request,) = server.requests
-    assert request.path == "/v1/chat/completions"
-    assert request.json.keys() == {"model", "messages"}
-    assert "authorization" not in request.headers
 
 
 def test_answers_come_in_the_order_of_the_questions(serve: Callable[..., Server]) -> None:
@@ -103,9 +100,6 @@ def test_what_decides_the_answer_is_asked_again(serve: Callable[..., Server]) ->
         ask(service(**{"url": server.url} | changed), talk("a"), STORE, what="x")  # type: ignore[arg-type]
     ask(kept, [[{"role": "system", "content": "be verbose"}, {"role": "user", "content": "a"}]], STORE, what="x")
     assert (len(server.requests), len(other.requests)) == (5, 1)
-
-
-def test_the_identity_of_text_is_that_of_kept_answers() -> None:
     identity = service("http://localhost:8000/v1/").identity(talk("one")[0])
     assert identity == "d5fd8dd384fe3e6a6dff3d6bccf3ee1b0140b9ba2c11d56da6522194902cd882"
 
@@ -142,14 +136,11 @@ def test_conversations_are_made_on_the_way_and_let_go(serve: Callable[..., Serve
     assert len(server.requests) == 20
 
 
-def test_what_the_service_says_is_kept(serve: Callable[..., Server]) -> None:
+def test_what_the_service_says_is_kept_and_an_empty_answer_is_an_answer(serve: Callable[..., Server]) -> None:
     ask(service(serve().url), talk("a"), STORE, what="x")
     (row,) = sqlite3.connect(STORE).execute("SELECT text, finish_reason, model, usage FROM answers")
     usage = '{"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}'
     assert row == ("so a", "length", "small-0125", usage)
-
-
-def test_an_empty_answer_is_an_answer(serve: Callable[..., Server]) -> None:
     server = serve(completion(None))
     assert ask(service(server.url), talk("a"), STORE, what="x") == [""]
     assert ask(service(server.url), talk("a"), STORE, what="x") == [""]
@@ -161,13 +152,6 @@ def test_what_may_pass_is_asked_again(serve: Callable[..., Server], failing: Rep
     server = serve(failing, failing)
     assert ask(service(server.url), talk("a"), STORE, what="x") == ["so a"]
     assert len(server.requests) == 3
-
-
-def test_a_service_that_asks_for_too_long_is_left(serve: Callable[..., Server]) -> None:
-    server = serve(Reply(status=429, headers={"Retry-After": "3600"}))
-    with pytest.raises(DownloadError, match="HTTP 429: .*, requests a wait of 3600 s"):
-        ask(service(server.url), talk("a"), STORE, what="x")
-    assert len(server.requests) == 1
 
 
 def test_there_is_an_end_to_attempts(serve: Callable[..., Server]) -> None:
@@ -185,6 +169,7 @@ def test_there_is_an_end_to_attempts(serve: Callable[..., Server]) -> None:
         (Reply(status=400), DownloadError, "127.0.0.1: HTTP 400: {"),
         (Reply(status=404, body=b"no such model"), DownloadError, "127.0.0.1: HTTP 404: no such model"),
         (Reply(status=301), DownloadError, "HTTP 301"),
+        (Reply(status=429, headers={"Retry-After": "3600"}), DownloadError, ", requests a wait of 3600 s"),
         (Reply(status=429, body=b'{"error": {"code": "insufficient_quota"}}'), DownloadError, "insufficient_quota"),
         (Reply(body=b"<html>"), DownloadError, "127.0.0.1: the answer is not JSON: Expecting value"),
         (Reply(body=b'{"choices": []}'), DownloadError, "the answer is invalid at $.choices (minItems: 1)"),
@@ -205,13 +190,12 @@ def test_a_refusal_is_one_line_and_is_not_asked_again(
     assert len(server.requests) == 1
 
 
-def test_a_server_that_wants_a_key_says_so(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_is_wanted_and_not_there_or_wrong_is_one_line(
+    serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(MissingError, match="OPENAI_API_KEY is not set: 127.0.0.1: HTTP 401"):
         ask(service(serve(Reply(status=401)).url), talk("a"), STORE, what="x")
-
-
-def test_openai_is_not_asked_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", " ")
     with pytest.raises(MissingError, match=r"OPENAI_API_KEY is not set: export OPENAI_API_KEY=\.\.\."):
         ask(service("https://api.openai.com/v1"), talk("a"), STORE, what="x")
@@ -221,9 +205,12 @@ def test_openai_is_not_asked_without_a_key(monkeypatch: pytest.MonkeyPatch) -> N
     assert "two words" not in str(raised.value)
 
 
-def test_nobody_there_is_one_line() -> None:
+def test_nobody_there_and_a_damaged_store_are_one_line(serve: Callable[..., Server]) -> None:
     with pytest.raises(DownloadError, match="127.0.0.1:9 is unreachable"):
         ask(service("http://127.0.0.1:9/v1"), talk("a"), STORE, what="x")
+    STORE.write_bytes(b"no database, but long enough to be looked at" * 50)
+    with pytest.raises(StoreError, match=r"answers/llm.sqlite cannot be used \(file is not a database\)"):
+        ask(service(serve().url), talk("a"), STORE, what="x")
 
 
 def test_the_key_stands_nowhere(serve: Callable[..., Server], tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -306,10 +293,3 @@ def test_of_two_jobs_that_ask_the_same_the_first_answer_counts() -> None:
 
     with Server(reply).running() as server:
         assert ask(service(server.url), talk("a"), STORE, what="x") == ["theirs"]
-
-
-def test_a_damaged_store_is_one_line(serve: Callable[..., Server]) -> None:
-    STORE.parent.mkdir()
-    STORE.write_bytes(b"no database, but long enough to be looked at" * 50)
-    with pytest.raises(StoreError, match=r"answers/llm.sqlite cannot be used \(file is not a database\)"):
-        ask(service(serve().url), talk("a"), STORE, what="x")

@@ -81,7 +81,6 @@ def test_a_file_that_is_not_there_yet_counts_once_another_job_makes_it(by: str) 
 
 
 def test_libraries_that_open_files_themselves_are_seen_by_strace(by: str) -> None:
-    pytest.importorskip("pyarrow")
     reads = "import pyarrow; pyarrow.OSFile('made/äß.bin')"
     run(by, "logs/a.log", MAKES, "one.json", [])
     found = run(by, "logs/b.log", reads, "b", [])

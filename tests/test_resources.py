@@ -43,7 +43,6 @@ def of_a_list(hours: float, **given: object) -> Pipeline:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "mirror").mkdir()
     monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path / "mirror"))
 

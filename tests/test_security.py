@@ -64,7 +64,6 @@ class Harm:
 
 
 def test_a_store_of_another_format_is_not_decoded(tmp_path: Path) -> None:
-    pytest.importorskip("zarr")
     from stepline.backbones.histogram import HistogramSpec
     from stepline.features import store
     from stepline.features.verify import _check
@@ -122,20 +121,25 @@ def test_members_of_an_archive_are_not_written(tmp_path: Path, member: str) -> N
     assert {path.name for path in tmp_path.iterdir()} - {path.name for path in before} == {"evil.zip"}
 
 
-def test_a_member_that_unpacks_to_much_is_not_unpacked() -> None:
-    with zipfile.ZipFile("bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(crosstask.TASKS, bytes(crosstask.MOST_BYTES + 1))
-    with pytest.raises(ReleaseError, match=f"has more than {crosstask.MOST_BYTES} bytes"):
-        crosstask.load(Path("bomb.zip"))
+STATED = f"has more than {crosstask.MOST_BYTES} bytes"
 
 
-@pytest.mark.parametrize("how", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_a_member_that_states_a_small_size_is_not_unpacked(how: int) -> None:
+@pytest.mark.parametrize(
+    ("how", "line"),
+    [
+        (zipfile.ZIP_DEFLATED, STATED),
+        (zipfile.ZIP_DEFLATED, "Bad CRC-32"),
+        *((how, "another method than deflate") for how in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)),
+    ],
+)
+def test_a_member_that_unpacks_to_much_is_not_unpacked(how: int, line: str) -> None:
+    """Also one that states a small size."""
     with zipfile.ZipFile("bomb.zip", "w", how) as archive:
         archive.writestr(crosstask.TASKS, bytes(4 * crosstask.MOST_BYTES))
-        archive.infolist()[0].file_size = 100
+        if line != STATED:
+            archive.infolist()[0].file_size = 100
     tracemalloc.start()
-    with pytest.raises(ReleaseError, match="Bad CRC-32|another method than deflate"):
+    with pytest.raises(ReleaseError, match=line):
         crosstask.load(Path("bomb.zip"))
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -191,12 +195,9 @@ def test_yaml_that_is_a_bomb_is_one_line(bomb: str) -> None:
     assert not Path("harmed").exists()
 
 
-def test_aliases_that_snakemake_has_read_are_one_line() -> None:
+def test_aliases_that_snakemake_has_read_are_one_line_and_a_line_about_a_long_value_is_short() -> None:
     with pytest.raises(ConfigError, match="^config: it has more than 100000 values, with its aliases$"):
         validate(yaml.safe_load(laughs(30)))
-
-
-def test_a_line_about_a_long_value_is_short() -> None:
     with pytest.raises(ConfigError) as error:
         validate({"spacewalk": ["x" * 9] * 9999})
     assert len(str(error.value)) < 1100
@@ -342,10 +343,3 @@ def clip(tmp_path: Path) -> bytes:
 
     sound = np.random.default_rng(0).integers(-3000, 3000, 48_000, dtype=np.int16)
     return make(tmp_path / "clip.mp4", CFR_25, audio=sound).read_bytes()
-
-
-def test_addresses_of_services_hold_no_password() -> None:
-    for url in ("https://user:SECRET@host", "https://host/?token=SECRET"):
-        with pytest.raises(ConfigError, match=r"asr\.deepgram\.url: give http") as error:
-            validate({"asr": {"deepgram": {"url": url}}})
-        assert "SECRET" not in str(error.value)

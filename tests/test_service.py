@@ -9,16 +9,6 @@ OPTIONS = {"model": "m", "url": "https://api.openai.com/v1", "max_tokens": 1, "c
 PAID = [Need("key", KEY)]
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(KEY, raising=False)
-
-
-def test_a_model_must_be_named() -> None:
-    assert missing("toy", OPTIONS | {"model": None}, []) == [Need("config", "toy.llm.model", "NAME")]
-
-
 def test_openai_wants_a_key_until_all_predictions_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [Path("a.parquet"), Path("b.parquet")]
     assert missing("toy", OPTIONS, made) == PAID
@@ -32,10 +22,8 @@ def test_openai_wants_a_key_until_all_predictions_are_made(monkeypatch: pytest.M
     assert missing("toy", OPTIONS, [Path("c.parquet")]) == []
 
 
-@pytest.mark.parametrize("url", ["http://localhost:8000/v1", "https://api.openai.com.example.org/v1"])
-def test_another_service_may_want_none(url: str) -> None:
-    assert missing("toy", OPTIONS | {"url": url}, [Path("c.parquet")]) == []
-
-
-def test_how_many_are_asked_at_once_decides_no_answer() -> None:
+def test_a_model_must_be_named_another_service_may_want_no_key_and_how_many_are_asked_decides_no_answer() -> None:
+    assert missing("toy", OPTIONS | {"model": None}, []) == [Need("config", "toy.llm.model", "NAME")]
+    for url in ("http://localhost:8000/v1", "https://api.openai.com.example.org/v1"):
+        assert missing("toy", OPTIONS | {"url": url}, [Path("c.parquet")]) == []
     assert record(OPTIONS) == {"model": "m", "url": "https://api.openai.com/v1", "max_tokens": 1}

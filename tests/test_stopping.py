@@ -36,6 +36,7 @@ def test_the_first_one_raises_and_later_ones_do_nothing() -> None:
         terminate()
     terminate()
     assert Stopped.code == 143
+    assert not issubclass(Stopped, Exception), "no handler of errors catches it"
 
 
 def test_a_command_leaves_the_signal_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,10 +57,6 @@ def test_an_interrupt_ends_a_command_silently_until_its_work_begins_and_then_is_
         command = [sys.executable, "-c", code, "search", "none", name]
         done = subprocess.run(command, capture_output=True, check=False, text=True)
         assert (done.returncode, done.stderr) == (ended, "")
-
-
-def test_no_handler_of_errors_catches_it() -> None:
-    assert not issubclass(Stopped, Exception)
 
 
 def test_a_step_is_finished_first() -> None:

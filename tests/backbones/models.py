@@ -14,6 +14,7 @@ from stepline.backbones.picture import picture
 from stepline.media.frame import ArrayFrame
 from stepline.spec import ClipSpec
 
+SIZE = {"hidden_size": 32, "intermediate_size": 37, "num_hidden_layers": 2, "num_attention_heads": 4}
 Hub = Callable[..., dict[str, Path]]
 """Saves a model and its processor as the hub's repository would hold them, and returns the files."""
 
@@ -47,13 +48,43 @@ def small_clip() -> Any:
     """Return a CLIP whose texts have at most 12 tokens."""
     from transformers import CLIPConfig, CLIPModel
 
-    size = {"hidden_size": 32, "intermediate_size": 37, "num_hidden_layers": 2, "num_attention_heads": 4}
     config = CLIPConfig(
-        text_config={**size, "vocab_size": 300, "max_position_embeddings": 12, "eos_token_id": 299},
-        vision_config={**size, "image_size": 48, "patch_size": 16},
+        text_config={**SIZE, "vocab_size": 300, "max_position_embeddings": 12, "eos_token_id": 299},
+        vision_config={**SIZE, "image_size": 48, "patch_size": 16},
         projection_dim=16,
     )
     return random_values(CLIPModel(config))
+
+
+def clip_pictures(size: int = 48) -> Any:
+    """Return the processor of its pictures."""
+    from transformers import CLIPImageProcessor
+
+    return CLIPImageProcessor(size={"shortest_edge": size}, crop_size=48)
+
+
+def small_vit(classifier: bool = False) -> Any:
+    """Return a vision transformer, with a pooler or with a classifier."""
+    from transformers import ViTConfig, ViTForImageClassification, ViTModel
+
+    config = ViTConfig(**SIZE, image_size=48, patch_size=16)
+    return random_values(ViTForImageClassification(config) if classifier else ViTModel(config))
+
+
+def vit_pictures() -> Any:
+    """Return the processor of its pictures."""
+    from transformers import ViTImageProcessor
+
+    return ViTImageProcessor(size={"height": 48, "width": 48})
+
+
+def prepared(photo: Image.Image, files: dict[str, Path], **options: Any) -> torch.Tensor:
+    """Return the input that the processor in these files makes of the photo."""
+    from transformers import AutoImageProcessor
+
+    processor = AutoImageProcessor.from_pretrained(files["config.json"].parent, **options)
+    pixels: torch.Tensor = processor(photo, return_tensors="pt")["pixel_values"]
+    return pixels
 
 
 def small_tokenizer() -> Any:

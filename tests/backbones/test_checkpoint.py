@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch")
-pytest.importorskip("safetensors")
 
 import torch
 from safetensors.torch import save_file
@@ -186,13 +185,15 @@ def test_lightnings_layout_and_its_other_parts(tmp_path: Path) -> None:
         state(path, inside=("state_dict",), prefix="visual.")
 
 
-def test_wrappers_are_followed_again_and_again_by_their_order(tmp_path: Path) -> None:
+def test_wrappers_are_followed_by_their_order_and_bare_tensors_and_safetensors_are_read(tmp_path: Path) -> None:
     path = save({"model": {"state_dict": TENSORS, "model": {"x": torch.ones(1)}}, "epoch": 3}, tmp_path / "a.pt")
     assert equal(state(path, inside=("state_dict", "model")), TENSORS)
-    assert equal(state(save(TENSORS, tmp_path / "bare.pt"), inside=("state_dict", "model")), TENSORS)
-
-
-def test_safetensors(tmp_path: Path) -> None:
+    bare = save(TENSORS, tmp_path / "bare.pt")
+    before = bare.read_bytes()
+    found = state(bare, inside=("state_dict", "model"))
+    assert equal(found, TENSORS)
+    found["a.bias"].zero_()
+    assert bare.read_bytes() == before
     tensors = {name: tensor.contiguous() for name, tensor in TENSORS.items()}
     save_file(tensors, tmp_path / "model.safetensors")
     assert equal(state(tmp_path / "model.safetensors"), tensors)
@@ -247,6 +248,8 @@ def test_what_is_no_checkpoint_is_one_line(content: bytes, line: str, suffix: st
 
 @LAYOUTS
 def test_a_file_that_ends_early_is_one_line_wherever_it_ends(zipped: bool, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "a.pt")
     whole = save({"x": torch.arange(100), "args": argparse.Namespace(a=1)}, tmp_path / "a.pt", zipped).read_bytes()
     for length in range(1, len(whole), 37):
         (tmp_path / "a.pt").write_bytes(whole[:length])
@@ -254,11 +257,6 @@ def test_a_file_that_ends_early_is_one_line_wherever_it_ends(zipped: bool, tmp_p
         said = late if length >= 38 else NONE.partition(":")[0]
         with pytest.raises(StoreError, match=f"a.pt {said}: get it again$"):
             read(tmp_path / "a.pt")
-
-
-def test_an_absent_file_is_absent(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        read(tmp_path / "absent.pt")
 
 
 def network() -> Any:
@@ -282,31 +280,15 @@ def test_floats_become_those_of_the_network(dtype: Any) -> None:
     assert equal(fill(half), {name: value.to(network().state_dict()[name].dtype) for name, value in half.items()})
 
 
-def test_extras_are_allowed_by_pattern_only() -> None:
+def test_many_wrong_names_are_counted_and_extras_are_allowed_by_pattern_only() -> None:
+    with pytest.raises(StoreError, match=r"^a.pt is not the model: 7 missing \(fc.weight, fc.bias, norm.weight, ...\)"):
+        fill({})
     tensors = filled(**{"head.weight": torch.ones(2), "head2.bias": torch.ones(2)})
-    into = network()
-    load(into, tensors, model="the model", path=Path("a.pt"), ignore=("head.*", "head2.*"))
-    assert torch.equal(into.fc.weight, tensors["fc.weight"])
+    assert torch.equal(fill(tensors, ("head.*", "head2.*"))["fc.weight"], tensors["fc.weight"])
     with pytest.raises(
         StoreError, match=r"^a.pt is not the model: 1 unexpected \(head2.bias\); it looks like no known model"
     ):
         fill(tensors, ("head.*",))
-
-
-def test_what_is_wrong_is_said_in_one_line() -> None:
-    tensors = filled(**{"fc.weight": torch.ones(3, 5), "fc.bias": None, "x": torch.ones(1)})
-    tensors["norm.running_mean"] = torch.ones(3, dtype=torch.int8)
-    with pytest.raises(StoreError) as error:
-        fill(tensors)
-    assert str(error.value).startswith(
-        "a.pt is not the model: 1 missing (fc.bias); 1 unexpected (x); 2 of another form "
-        "(fc.weight is [3, 5] floats, not [3, 2] floats, norm.running_mean is [3] int8, not [3] floats); it looks like "
-    )
-
-
-def test_many_wrong_names_are_counted() -> None:
-    with pytest.raises(StoreError, match=r"^a.pt is not the model: 7 missing \(fc.weight, fc.bias, norm.weight, ...\)"):
-        fill({})
 
 
 @pytest.mark.parametrize(
@@ -327,31 +309,33 @@ def test_a_network_within_another_is_found(wrapped: Any, tmp_path: Path) -> None
     assert equal(fill(state(save(wrapped(own), tmp_path / "a.pt"), inside=("state_dict", "model"))), own)
 
 
-def test_what_is_wrong_within_another_network_names_the_prefix_and_both_shapes() -> None:
+def test_what_is_wrong_is_one_line_with_the_prefix_and_both_shapes() -> None:
     tensors = filled(**{"fc.weight": torch.ones(3, 5), "fc.bias": None})
-    with pytest.raises(StoreError) as error:
-        fill({f"module.{name}": value for name, value in tensors.items()} | {"head.weight": torch.ones(1)})
-    assert str(error.value).startswith(
-        "a.pt is not the model: after the prefix 'module.', 1 missing (fc.bias); 1 of another form "
-        "(fc.weight is [3, 5] floats, not [3, 2] floats); it looks like "
-    )
-
-
-def test_a_deeper_network_within_another_is_refused() -> None:
-    tensors = filled(**{"fc2.weight": torch.ones(3, 5)})
-    with pytest.raises(StoreError, match=r"after the prefix 'model.', 1 unexpected \(fc2.weight\)"):
-        fill({f"model.{name}": value for name, value in tensors.items()})
+    odd = {"x": torch.ones(1), "norm.running_mean": torch.ones(3, dtype=torch.int8)}
+    deeper = filled(**{"fc2.weight": torch.ones(3, 5)})
+    shapes, other = "fc.weight is [3, 5] floats, not [3, 2] floats", "norm.running_mean is [3] int8, not [3] floats"
+    for held, said in (
+        (
+            tensors | odd,
+            f"1 missing (fc.bias); 1 unexpected (x); 2 of another form ({shapes}, {other})",
+        ),
+        (
+            {f"module.{name}": value for name, value in tensors.items()} | {"head.weight": torch.ones(1)},
+            f"after the prefix 'module.', 1 missing (fc.bias); 1 of another form ({shapes})",
+        ),
+        (wrapped(deeper, "model."), "after the prefix 'model.', 1 unexpected (fc2.weight)"),
+    ):
+        with pytest.raises(StoreError) as error:
+            fill(held)
+        assert str(error.value).startswith(f"a.pt is not the model: {said}; it looks like ")
 
 
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
-def test_tensors_without_values_are_refused(tmp_path: Path) -> None:
+def test_tensors_without_values_and_negated_ones_are_refused(tmp_path: Path) -> None:
     quantized = torch._empty_affine_quantized((2, 3), scale=1, zero_point=0, dtype=torch.qint8)
     for odd in (torch.empty(2, 3, device="meta"), torch.eye(3).to_sparse(), quantized):
         with pytest.raises(StoreError, match="a.pt: fc.weight has no values, or is sparse"):
             state(save({"fc.weight": odd, "fc.bias": torch.ones(3)}, tmp_path / "a.pt"))
-
-
-def test_a_tensor_that_is_stored_negated_is_refused(tmp_path: Path) -> None:
     torch.save(torch.ones(2, dtype=torch.complex64).conj().imag, tmp_path / "a.pt")
     with pytest.raises(StoreError, match="a tensor is stored with {'neg': True}"):
         read(tmp_path / "a.pt")
@@ -457,10 +441,3 @@ def test_what_holds_itself_is_looked_at_once() -> None:
     held: dict[str, Any] = {"x": torch.ones(1)}
     held["y"] = held
     assert looks_like(held).endswith("(its first name is 'x')")
-
-
-def test_reading_leaves_the_file_as_it_is(tmp_path: Path) -> None:
-    path = save(TENSORS, tmp_path / "a.pt")
-    before = path.read_bytes()
-    state(path)["a.bias"].zero_()
-    assert path.read_bytes() == before

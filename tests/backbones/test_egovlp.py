@@ -85,12 +85,9 @@ MISTAKES: dict[str, tuple[str, Callable[[SpaceTimeTransformer, torch.Tensor], to
 }
 
 
-def test_every_listed_mistake_is_made(mistakes: Any) -> None:
-    assert MISTAKES.keys() == mistakes.keys()
-
-
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_the_check_catches(mistake: str, errors: Errors, mistakes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MISTAKES.keys() == mistakes.keys()
     forward = SpaceTimeTransformer.forward
     caught_by, mistaken = MISTAKES[mistake]
     monkeypatch.setattr(
@@ -149,20 +146,14 @@ def test_a_checkpoint_must_fit(
         load(SPACEWALK, _saved(published, tmp_path))
 
 
-def test_a_vector_depends_on_its_clip_alone(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
-    tower = load(SPACEWALK, _saved(published, tmp_path))
+def test_vectors_depend_on_their_clip_alone(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    files = _with_tokenizer(_saved(published, tmp_path))
+    tower = load(SPACEWALK, files)
     with torch.inference_mode():
         alone = torch.cat([tower(clip[None]) for clip in _clips(3)])
         torch.testing.assert_close(tower(_clips(3)), alone, rtol=1e-5, atol=1e-5)
 
-
-def test_nothing_is_bound_to_the_cpu(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
-    tower = load(SPACEWALK, _saved(published, tmp_path)).to("meta")
-    assert tower(_clips().to("meta")).shape == (2, 32)
-
-
-def test_vectors_are_of_unit_length_where_asked(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
-    files = _with_tokenizer(_saved(published, tmp_path))
+    assert tower.to("meta")(_clips().to("meta")).shape == (2, 32), "nothing is bound to the CPU"
     with torch.inference_mode():
         lengths = load(replace(SPACEWALK, normalise=True), files)(_clips()).norm(dim=1)
     torch.testing.assert_close(lengths, torch.ones(2))
@@ -170,7 +161,9 @@ def test_vectors_are_of_unit_length_where_asked(published: dict[str, torch.Tenso
     assert np.linalg.norm(encoder.encode([2, 4, 3])) == pytest.approx(1, abs=1e-6)
 
 
-def test_texts_are_cut_and_not_padded(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
+def test_texts_are_cut_and_not_padded_by_the_networks_own_tokenizer(
+    published: dict[str, torch.Tensor], tmp_path: Path
+) -> None:
     files = _with_tokenizer(_saved(published, tmp_path))
     encoder = load_text(TOWERS[0], files)
     assert encoder.tokens("Open the HATCHES") == [2, 4, 5, 6, 7, 3]
@@ -178,10 +171,6 @@ def test_texts_are_cut_and_not_padded(published: dict[str, torch.Tensor], tmp_pa
     assert encoder.tokens("") == [2, 3]
     short = load_text(replace(TOWERS[0], max_tokens=4), files)
     assert short.tokens("Open the hatches") == [2, 4, 5, 3]
-
-
-def test_another_networks_tokenizer_is_refused(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
-    files = _with_tokenizer(_saved(published, tmp_path))
     held = json.loads(files[TOKENIZER].read_text())
     del held["model"]["vocab"]["w491"]
     files[TOKENIZER].write_text(json.dumps(held))

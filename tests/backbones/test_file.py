@@ -36,6 +36,8 @@ def test_the_page_s_example_gives_vectors() -> None:
     network = file.load(spec, {path.name: path})
     vectors = network(torch.ones(2, 3, spec.num_frames, 64, 64))
     torch.testing.assert_close(vectors, torch.ones(2, spec.dimension))
+    written("mine.py", CODE["mine.py"].replace("(1, 4, 4)", "(4, 4, 1)"))
+    assert file.spec("colours", path).id != spec.id, "a change of the file is another spec"
 
 
 def without_torch() -> str:
@@ -82,13 +84,6 @@ def test_the_page_s_example_with_weights_follows_them() -> None:
         assert network(torch.ones(1, 3, 1, 16, 16)).tolist() == [[768 * value + 1] * 10]
     assert specs[0] != specs[1]
     assert [name for name, _ in specs[0].weights_sha256] == ["trained.safetensors", "trained.py"]
-
-
-def test_a_change_of_the_file_is_another_spec() -> None:
-    path = written("mine.py", CODE["mine.py"])
-    before = file.spec("mine", path)
-    written("mine.py", CODE["mine.py"].replace("(1, 4, 4)", "(4, 4, 1)"))
-    assert file.spec("mine", path).id != before.id
 
 
 TEXT = """
@@ -148,15 +143,12 @@ def test_a_file_that_does_not_fit_is_one_line(text: str, error: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["absent.py", "mine.txt", "folder.py"])
-def test_what_is_no_python_file_is_one_line(name: str) -> None:
+def test_what_is_no_python_file_or_loads_no_network_is_one_line() -> None:
     written("mine.txt", CODE["mine.py"])
     Path("folder.py").mkdir()
-    with pytest.raises(ConfigError, match=f"^{name} is not a Python file: `path` of a backbone must name one"):
-        file.spec("mine", Path(name))
-
-
-def test_what_loads_no_network_is_one_line() -> None:
+    for name in ("absent.py", "mine.txt", "folder.py"):
+        with pytest.raises(ConfigError, match=f"^{name} is not a Python file: `path` of a backbone must name one"):
+            file.spec("mine", Path(name))
     path = written("mine.py", CODE["mine.py"].replace("return", "return 1, "))
     spec = file.spec("mine", path)
     with pytest.raises(ConfigError, match=r"mine.py: load\(spec, files\) returned a tuple: return a torch.nn.Module"):

@@ -13,19 +13,9 @@ from stepline.backbones import named
 from stepline.backbones.torchvision import make_importable
 from stepline.backbones.weights import locate
 from stepline.errors import ConfigError, StoreError
-from tests.backbones.models import Hub, clip_of, random_values
+from tests.backbones.models import SIZE, Hub, clip_of, prepared, random_values, small_vit, vit_pictures
 
 make_importable()
-SIZE = {"hidden_size": 32, "intermediate_size": 37, "num_hidden_layers": 2, "num_attention_heads": 4}
-
-
-def prepared(photo: Image.Image, files: dict[str, Path]) -> torch.Tensor:
-    """Return the input that the model's own processor makes of the photo."""
-    from transformers import AutoImageProcessor
-
-    processor = AutoImageProcessor.from_pretrained(files["config.json"].parent)
-    pixels: torch.Tensor = processor(photo, return_tensors="pt")["pixel_values"]
-    return pixels
 
 
 def tokenizer_of(name: str, made: Any) -> dict[str, Path]:
@@ -156,11 +146,8 @@ def test_a_metaclip_2_gives_what_transformers_gives(photo: Image.Image, hub: Hub
 
 
 def test_a_model_in_several_files_is_read_from_all(photo: Image.Image, hub: Hub) -> None:
-    from transformers import ViTConfig, ViTImageProcessor, ViTModel
-
-    name = "hf:google/small-vit@main"
-    theirs: Any = random_values(ViTModel(ViTConfig(**SIZE, image_size=48, patch_size=16)))
-    hub(name, theirs, ViTImageProcessor(size={"height": 48, "width": 48}))
+    name, theirs = "hf:google/small-vit@main", small_vit()
+    hub(name, theirs, vit_pictures())
     folder = Path("weights", named.weights(name).name)
     (folder / "model.safetensors").unlink()
     theirs.save_pretrained(folder, max_shard_size="20KB")

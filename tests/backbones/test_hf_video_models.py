@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import save_file
 
 from stepline import cli, paths
-from stepline.availability import Record, write_availability
+from stepline.availability import write_availability
 from stepline.backbones import named
 from stepline.backbones.registry import missing, similarity, tower_of
 from stepline.backbones.torchvision import make_importable
@@ -26,17 +26,17 @@ from stepline.config import validate
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.features.bank import Bank
 from stepline.features.clips import rows
-from stepline.features.extract import extract
 from stepline.features.work import works
-from stepline.io import sha256_file, write_text
+from stepline.io import write_text
 from stepline.media.timeline import scan
 from stepline.needs import Need
 from stepline.pipeline import Pipeline
 from stepline.spec import ClipSpec
-from tests.backbones.models import random_values
+from tests.backbones.models import random_values, small_vit, vit_pictures
 from tests.conftest import DEMO, ONE_WINDOW, ROOT, snakemake
 from tests.features.reference import Footage, footage, shown
-from tests.media.clips import LIMITS
+from tests.features.test_extract import present
+from tests.features.test_extract import store as extracted
 
 make_importable()
 import transformers  # noqa: E402
@@ -178,16 +178,10 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for name in REAL:
             shutil.copy(Path(found.origin).parent / f"datasets/data/{name}.mp4", "clips")
         pipeline = configured()
-        records = [
-            Record(video=name, status="present", path=f"clips/{name}.mp4", sha256=sha256_file(f"clips/{name}.mp4"))
-            for name in REAL
-        ]
-        availability = paths.availability("mine", "000")
-        write_availability(availability, records)
+        write_availability("availability.json", [present(Path(f"clips/{name}.mp4")) for name in REAL])
         work = works(pipeline, hub("vjepa2"), "000")
-        options = {"device": "cpu", "batch_size": None, "decoders": 1}
         for each in (work, *([other] for other in work[1:])):
-            extract(availability, each, Path("manifest.json"), lock=Path("lock"), limits=LIMITS, options=options)
+            extracted(Path(), *each)
         yield place
 
 
@@ -255,19 +249,15 @@ def test_rows_of_real_clips_are_those_of_transformers(
         assert apart(bank[clip][seconds // 2], vector(late)) > 5 * CLOSE
 
 
+CUT = (("short_side", 32, "torchvision_bilinear"), ("centre_crop", 32, "floor"))
+WHOLE = (("exact", 36, 36, "torchvision_lanczos"),)
 WRITTEN = {
     "vjepa2": (8, 4, "token_mean", 24, (("short_side", 36, "torchvision_bilinear"), ("centre_crop", 32, "floor"))),
-    "videomae": (4, 8, "token_mean", 32, (("short_side", 32, "torchvision_bilinear"), ("centre_crop", 32, "floor"))),
-    "timesformer": (
-        4,
-        1,
-        "first_token",
-        32,
-        (("short_side", 32, "torchvision_bilinear"), ("centre_crop", 32, "floor")),
-    ),
-    "videoprism-vision": (16, 2, "token_mean", 32, (("exact", 36, 36, "torchvision_lanczos"),)),
-    "videoprism": (16, 2, "video_embed", 32, (("exact", 36, 36, "torchvision_lanczos"),)),
-    "xclip": (4, 1, "video_embed", 16, (("short_side", 32, "torchvision_bilinear"), ("centre_crop", 32, "floor"))),
+    "videomae": (4, 8, "token_mean", 32, CUT),
+    "timesformer": (4, 1, "first_token", 32, CUT),
+    "videoprism-vision": (16, 2, "token_mean", 32, WHOLE),
+    "videoprism": (16, 2, "video_embed", 32, WHOLE),
+    "xclip": (4, 1, "video_embed", 16, CUT),
 }
 
 
@@ -298,6 +288,8 @@ def test_the_frames_are_the_ones_that_the_name_chooses(in_study: Pipeline) -> No
     assert (listed.label, listed.num_frames, listed.placement) == ("6-frames", 6, "middles")
     assert named.weights(f"{name}#16x8fps") == named.weights(name)
     assert grid.weights == listed.weights == (name,)
+    with pytest.raises(ConfigError, match=r"^[^\n]*cannot be used by name with 6 frames \(its own: 4\): [^\n]*$"):
+        named.spec(f"{hub('videomae')}#6x8fps")
     timeline = scan(Path("clips/bikes.mp4"))
     assert rows(listed, timeline, listed=[(2.0, 8.0)]).frames.tolist() == [[62, 87, 112, 137, 162, 187]]
     assert rows(grid, timeline).frames[1].tolist()[::4] == [12, 25, 37, 50]
@@ -308,12 +300,15 @@ def test_the_frames_are_the_ones_that_the_name_chooses(in_study: Pipeline) -> No
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
+def encoder_of(name: str) -> Any:
+    text = named.text_spec(hub(name))
+    return named.load_text(text, {file: path for each in text.weights for file, path in (locate(each) or {}).items()})
+
+
 @pytest.mark.parametrize("name", WITH_TEXT)
 def test_texts_are_those_of_transformers(name: str, in_study: Pipeline) -> None:
-    text = named.text_spec(hub(name))
+    text, encoder = named.text_spec(hub(name)), encoder_of(name)
     assert (text.name, text.max_tokens) == (f"hf-video-someone-{name}-0123abc-text", 8)
-    files = {file: path for each in text.weights for file, path in (locate(each) or {}).items()}
-    encoder = named.load_text(text, files)
     network: Any = AutoModel.from_pretrained(folder(hub(name))).eval()
     tokens = {"xclip": [98, 3, 4, 99], "videoprism": [3, 4, 0, 0, 0, 0, 0, 0]}[name]
     assert encoder.tokens("a bicycle") == tokens
@@ -328,9 +323,7 @@ def test_texts_are_those_of_transformers(name: str, in_study: Pipeline) -> None:
 def test_a_text_finds_the_rows_nearest_to_it(name: str, in_study: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["search", "mine", "a bicycle", "--backbone", hub(name)]) == 0
     said = capsys.readouterr().out
-    text = named.text_spec(hub(name))
-    files = {file: path for each in text.weights for file, path in (locate(each) or {}).items()}
-    encoder = named.load_text(text, files)
+    encoder = encoder_of(name)
     query = encoder.encode(encoder.tokens("a bicycle"))
     query /= np.linalg.norm(query)
     spec = in_study.features.spec_of(hub(name))
@@ -385,12 +378,6 @@ def tampered(name: str, study: Path, **more: Mapping[str, Any]) -> str:
     return other
 
 
-def test_frames_that_the_network_does_not_take_are_one_line(in_study: Pipeline) -> None:
-    with pytest.raises(ConfigError, match=r"cannot be used by name with 6 frames \(its own: 4\): ") as error:
-        named.spec(f"{hub('videomae')}#6x8fps")
-    assert "\n" not in str(error.value)
-
-
 def test_a_processor_that_does_something_else_is_one_line(study: Path) -> None:
     other = tampered("vjepa2", study, video_preprocessor_config={"resample": 0})
     with pytest.raises(ConfigError, match=f"^the preprocessing of {other} is not supported: write it as a model by"):
@@ -418,14 +405,8 @@ def test_a_processor_that_an_older_transformers_saved_is_read(name: str, study: 
 
 
 def test_models_of_other_things_and_files_of_other_models_are_one_line(study: Path) -> None:
-    from transformers import CLIPImageProcessor, ViTConfig, ViTModel
-
     image = "hf-video:someone/image@main"
-    put(
-        image,
-        ViTModel(ViTConfig(**{key: value for key, value in VISION.items() if key != "num_frames"})),
-        CLIPImageProcessor(),
-    )
+    put(image, small_vit(), vit_pictures())
     with pytest.raises(ConfigError, match=f"^{image} is a vit: models of videos by name are vjepa2, videomae, "):
         named.spec(image)
     other = tampered("videomae", study)

@@ -12,7 +12,19 @@ from safetensors.torch import save_file
 from stepline.backbones import named
 from stepline.backbones.torchvision import make_importable
 from stepline.errors import ConfigError, MissingError, StoreError
-from tests.backbones.models import Hub, clip_of, random_values, saved, small_clip, small_tokenizer
+from tests.backbones.models import (
+    SIZE,
+    Hub,
+    clip_of,
+    clip_pictures,
+    prepared,
+    random_values,
+    saved,
+    small_clip,
+    small_tokenizer,
+    small_vit,
+    vit_pictures,
+)
 
 make_importable()
 
@@ -53,7 +65,8 @@ def test_a_timm_model_of_other_pictures_is_one_line() -> None:
         named.spec("timm:vit_base_patch16_sapiens2.fb")
 
 
-def test_open_clip_models_give_what_open_clip_gives(photo: Image.Image, monkeypatch: pytest.MonkeyPatch) -> None:
+def small_open_clip(monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
+    """Return the name of a model of open_clip and a small one, which stands in its place."""
     import open_clip
 
     small = {
@@ -64,8 +77,14 @@ def test_open_clip_models_give_what_open_clip_gives(photo: Image.Image, monkeypa
     }
     monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, "ViT-B-32-quickgelu", small)
     monkeypatch.setattr(named, "NAMED", {})
-    name = "open_clip:ViT-B-32-quickgelu/openai"
-    theirs: Any = random_values(open_clip.create_model("ViT-B-32-quickgelu", load_weights=False))
+    made = random_values(open_clip.create_model("ViT-B-32-quickgelu", load_weights=False))
+    return "open_clip:ViT-B-32-quickgelu/openai", made
+
+
+def test_open_clip_models_give_what_open_clip_gives(photo: Image.Image, monkeypatch: pytest.MonkeyPatch) -> None:
+    import open_clip
+
+    name, theirs = small_open_clip(monkeypatch)
     files = saved(name, **theirs.state_dict())
     spec, text = named.spec(name), named.text_spec(name)
     prepared = open_clip.transform.image_transform_v2(open_clip.transform.PreprocessCfg(size=64), is_train=False)(
@@ -83,29 +102,23 @@ def test_open_clip_models_give_what_open_clip_gives(photo: Image.Image, monkeypa
     torch.testing.assert_close(vector, theirs.encode_text(tokens)[0], rtol=1e-5, atol=1e-5)
 
 
-def test_clips_of_the_hub_give_what_transformers_gives(photo: Image.Image, hub: Hub) -> None:
-    from transformers import AutoImageProcessor, CLIPImageProcessor
+CLIP, VIT = "hf:someone/small-clip@0123abc", "hf:google/small-vit@main"
 
-    name = "hf:someone/small-clip@0123abc"
-    theirs = small_clip()
-    files = hub(name, theirs, CLIPImageProcessor(size={"shortest_edge": 48}, crop_size=48))
-    spec = named.spec(name)
-    processor = AutoImageProcessor.from_pretrained(files["config.json"].parent, backend="pil")
-    prepared = processor(photo, return_tensors="pt")["pixel_values"]
-    torch.testing.assert_close(clip_of(photo, spec)[:, :, 0], prepared, rtol=0, atol=1e-5)
-    ours = named.load(spec, files)(prepared[:, :, None])
-    expected = theirs.get_image_features(pixel_values=prepared).pooler_output
+
+def rows_of(name: str, photo: Image.Image, files: dict[str, Path]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what the processor of the hub makes of the photo, as our steps do, and the network's row of that."""
+    spec, pixels = named.spec(name), prepared(photo, files, backend="pil")
+    torch.testing.assert_close(clip_of(photo, spec)[:, :, 0], pixels, rtol=0, atol=1e-5)
+    return pixels, named.load(spec, files)(pixels[:, :, None])
+
+
+def test_pictures_and_texts_of_clips_of_the_hub_give_what_transformers_gives(photo: Image.Image, hub: Hub) -> None:
+    name, theirs = CLIP, small_clip()
+    files, spec = hub(name, theirs, clip_pictures()), named.spec(name)
+    pixels, ours = rows_of(name, photo, files)
+    expected = theirs.get_image_features(pixel_values=pixels).pooler_output
     torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
     assert (spec.name, spec.output, spec.dimension) == ("hf-someone-small-clip-0123abc", "image_embed", 16)
-
-
-def test_text_towers_of_the_hub_give_what_transformers_gives(hub: Hub) -> None:
-    from transformers import CLIPImageProcessor
-
-    name = "hf:someone/small-clip@0123abc"
-    theirs = small_clip()
-    files = hub(name, theirs, CLIPImageProcessor(size={"shortest_edge": 48}, crop_size=48))
-    tokenizer = small_tokenizer()
     text = named.text_spec(name)
     assert text.weights == (name, f"{name}#tokenizer")
     weights = named.weights(text.weights[1])
@@ -113,7 +126,7 @@ def test_text_towers_of_the_hub_give_what_transformers_gives(hub: Hub) -> None:
     assert file.url == "https://huggingface.co/someone/small-clip/resolve/0123abc/tokenizer.json"
     path = Path("weights", weights.name, file.name)
     path.parent.mkdir()
-    tokenizer.save(str(path))
+    small_tokenizer().save(str(path))
     encoder = named.load_text(text, files | {file.name: path})
     assert encoder.tokens("an astronaut") == [298, 1, 2, 299]
     assert encoder.tokens("an " * 50) == [298, *[1] * 10, 299]
@@ -127,10 +140,9 @@ def test_a_siglip_sees_padded_texts(hub: Hub) -> None:
     from transformers import SiglipConfig, SiglipImageProcessor, SiglipModel
 
     name = "hf:google/small-siglip@main"
-    size = {"hidden_size": 32, "intermediate_size": 37, "num_hidden_layers": 2, "num_attention_heads": 4}
     config = SiglipConfig(
-        text_config={**size, "vocab_size": 300, "max_position_embeddings": 6, "projection_size": 32, "pad_token_id": 1},
-        vision_config={**size, "image_size": 48, "patch_size": 16},
+        text_config={**SIZE, "vocab_size": 300, "max_position_embeddings": 6, "projection_size": 32, "pad_token_id": 1},
+        vision_config={**SIZE, "image_size": 48, "patch_size": 16},
     )
     theirs: Any = random_values(SiglipModel(config))
     files = hub(name, theirs, SiglipImageProcessor(size={"height": 48, "width": 48}))
@@ -147,57 +159,36 @@ def test_a_siglip_sees_padded_texts(hub: Hub) -> None:
 def test_vision_transformers_of_the_hub_give_what_is_pooled_or_the_first_token(
     pooler: bool, photo: Image.Image, hub: Hub
 ) -> None:
-    from transformers import AutoImageProcessor, ViTConfig, ViTForImageClassification, ViTImageProcessor, ViTModel
-
-    name = "hf:google/small-vit@main"
-    config = ViTConfig(
-        hidden_size=32, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4, image_size=48, patch_size=16
-    )
-    theirs: Any = random_values(ViTModel(config) if pooler else ViTForImageClassification(config))
-    files = hub(name, theirs, ViTImageProcessor(size={"height": 48, "width": 48}))
-    spec = named.spec(name)
-    processor = AutoImageProcessor.from_pretrained(files["config.json"].parent, backend="pil")
-    prepared = processor(photo, return_tensors="pt")["pixel_values"]
-    torch.testing.assert_close(clip_of(photo, spec)[:, :, 0], prepared, rtol=0, atol=1e-5)
-    ours = named.load(spec, files)(prepared[:, :, None])
+    theirs = small_vit(classifier=not pooler)
+    pixels, ours = rows_of(VIT, photo, hub(VIT, theirs, vit_pictures()))
     if pooler:
-        expected = theirs(pixel_values=prepared).pooler_output
+        expected = theirs(pixel_values=pixels).pooler_output
     else:
-        expected = theirs.vit(pixel_values=prepared).last_hidden_state[:, 0]
+        expected = theirs.vit(pixel_values=pixels).last_hidden_state[:, 0]
     torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
-    assert spec.output == ("pooler_output" if pooler else "first_token")
+    assert named.spec(VIT).output == ("pooler_output" if pooler else "first_token")
 
 
 def test_the_pooler_of_another_network_in_the_file_is_not_used(hub: Hub) -> None:
-    from transformers import ViTConfig, ViTImageProcessor, ViTModel
-
-    name = "hf:google/small-vit@main"
-    config = ViTConfig(
-        hidden_size=32, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4, image_size=48, patch_size=16
-    )
-    theirs: Any = random_values(ViTModel(config))
-    files = hub(name, theirs, ViTImageProcessor(size={"height": 48, "width": 48}))
+    theirs = small_vit()
+    files = hub(VIT, theirs, vit_pictures())
     tensors = {
         f"{'ema' if key.startswith('pooler') else 'module'}.{key}": value.contiguous()
         for key, value in theirs.state_dict().items()
     }
     save_file(tensors, files["model.safetensors"])
     with pytest.raises(StoreError, match="after the prefix 'module.', 2 missing \\(pooler.dense.bias"):
-        named.load(named.spec(name), files)
+        named.load(named.spec(VIT), files)
 
 
 def test_convnexts_of_the_hub_are_prepared_as_their_processor_does(photo: Image.Image, hub: Hub) -> None:
-    from transformers import AutoImageProcessor, ConvNextConfig, ConvNextImageProcessor, ConvNextModel
+    from transformers import ConvNextConfig, ConvNextImageProcessor, ConvNextModel
 
     name = "hf:facebook/small-convnext@main"
     theirs: Any = random_values(ConvNextModel(ConvNextConfig(hidden_sizes=[8, 8, 8, 8], depths=[1, 1, 1, 1])))
     files = hub(name, theirs, ConvNextImageProcessor(size={"shortest_edge": 64}, crop_pct=0.875))
-    spec = named.spec(name)
-    processor = AutoImageProcessor.from_pretrained(files["config.json"].parent, backend="pil")
-    prepared = processor(photo, return_tensors="pt")["pixel_values"]
-    torch.testing.assert_close(clip_of(photo, spec)[:, :, 0], prepared, rtol=0, atol=1e-5)
-    ours = named.load(spec, files)(prepared[:, :, None])
-    torch.testing.assert_close(ours, theirs(pixel_values=prepared).pooler_output, rtol=1e-5, atol=1e-5)
+    pixels, ours = rows_of(name, photo, files)
+    torch.testing.assert_close(ours, theirs(pixel_values=pixels).pooler_output, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -236,38 +227,25 @@ def test_what_is_known_of_a_model_is_kept(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_hub_s_weights_are_asked_for_before_the_spec(hub: Hub) -> None:
-    from transformers import CLIPImageProcessor
-
-    name = "hf:someone/small-clip@0123abc"
-    with pytest.raises(MissingError, match=f"^weights {name} are absent: run `stepline fetch weights/{name}`$"):
-        named.spec(name)
-    files = hub(name, small_clip(), CLIPImageProcessor(size={"shortest_edge": 48}, crop_size=48))
-    assert named.spec(name).steps[0] == ("short_side", 48, "pil_bicubic")
-    CLIPImageProcessor(size={"shortest_edge": 50}, crop_size=48).save_pretrained(files["config.json"].parent)
-    assert named.spec(name).steps[0] == ("short_side", 50, "pil_bicubic")
+    with pytest.raises(MissingError, match=f"^weights {CLIP} are absent: run `stepline fetch weights/{CLIP}`$"):
+        named.spec(CLIP)
+    files = hub(CLIP, small_clip(), clip_pictures())
+    assert named.spec(CLIP).steps[0] == ("short_side", 48, "pil_bicubic")
+    clip_pictures(50).save_pretrained(files["config.json"].parent)
+    assert named.spec(CLIP).steps[0] == ("short_side", 50, "pil_bicubic")
 
 
 def test_files_of_another_model_are_one_line(hub: Hub) -> None:
-    from transformers import CLIPImageProcessor
-
-    name = "timm:test_vit.r160_in1k"
-    files = saved(name, weight=torch.zeros(3))
-    with pytest.raises(StoreError, match=r"model.safetensors is not test_vit.r160_in1k: \d+ missing"):
-        named.load(named.spec(name), files)
-    name = "open_clip:ViT-B-32-quickgelu/openai"
-    files = saved(name, weight=torch.zeros(3))
-    with pytest.raises(StoreError, match=r"is not ViT-B-32-quickgelu/openai: \d+ missing"):
-        named.load(named.spec(name), files)
-    name = "hf:someone/small-clip@0123abc"
-    files = hub(name, small_clip(), CLIPImageProcessor(size={"shortest_edge": 48}, crop_size=48))
-    spec = named.spec(name)
-    save_file({"weight": torch.zeros(3)}, files["model.safetensors"])
-    with pytest.raises(StoreError, match=rf"model.safetensors is not {name}: \d+ missing"):
-        named.load(spec, files)
-    other = {key: torch.zeros(3) for key in small_clip().state_dict()}
-    save_file(other, files["model.safetensors"])
-    with pytest.raises(StoreError, match=rf"model.safetensors is not {name}: "):
-        named.load(spec, files)
+    for name in ("timm:test_vit.r160_in1k", "open_clip:ViT-B-32-quickgelu/openai"):
+        files = saved(name, weight=torch.zeros(3))
+        with pytest.raises(StoreError, match=rf"model.safetensors is not {name.partition(':')[2]}: \d+ missing"):
+            named.load(named.spec(name), files)
+    clip = small_clip()
+    files, spec = hub(CLIP, clip, clip_pictures()), named.spec(CLIP)
+    for other, why in (("weight",), r"\d+ missing"), (clip.state_dict(), ""):
+        save_file({key: torch.zeros(3) for key in other}, files["model.safetensors"])
+        with pytest.raises(StoreError, match=rf"model.safetensors is not {CLIP}: {why}"):
+            named.load(spec, files)
 
 
 def within(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -299,17 +277,8 @@ def test_a_fine_tuned_timm_model_gives_its_features(name: str) -> None:
 
 
 def test_a_fine_tuned_open_clip_gives_its_features(monkeypatch: pytest.MonkeyPatch) -> None:
-    import open_clip
-
-    small = {
-        "embed_dim": 16,
-        "vision_cfg": {"image_size": 64, "layers": 2, "width": 64, "head_width": 32, "patch_size": 16},
-        "text_cfg": {"context_length": 20, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2},
-    }
-    monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, "ViT-B-32-quickgelu", small)
-    monkeypatch.setattr(named, "NAMED", {})
-    name = "open_clip:ViT-B-32-quickgelu/openai"
-    whole = random_values(open_clip.create_model("ViT-B-32-quickgelu", load_weights=False)).state_dict()
+    name, theirs = small_open_clip(monkeypatch)
+    whole = theirs.state_dict()
     spec, text, clips = named.spec(name), named.text_spec(name), torch.randn(1, 3, 1, 64, 64)
     tokens = [49406, 1, 49407, *[0] * 17]
     files = saved(name, **whole)
@@ -324,12 +293,9 @@ def test_a_fine_tuned_open_clip_gives_its_features(monkeypatch: pytest.MonkeyPat
 
 def test_a_fine_tuned_vision_transformer_of_the_hub_gives_its_features(hub: Hub) -> None:
     from safetensors.torch import load_file
-    from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
-    name = "hf:google/small-vit@main"
-    size = {"hidden_size": 32, "intermediate_size": 37, "num_hidden_layers": 2, "num_attention_heads": 4}
-    theirs: Any = random_values(ViTForImageClassification(ViTConfig(**size, image_size=48, patch_size=16)))
-    files = hub(name, theirs, ViTImageProcessor(size={"height": 48, "width": 48}))
+    name, theirs = VIT, small_vit(classifier=True)
+    files = hub(name, theirs, vit_pictures())
     path, spec, clips = files["model.safetensors"], named.spec(name), torch.randn(1, 3, 1, 48, 48)
     features, saved_form = named.load(spec, files)(clips), load_file(path)
     for each in (saved_form, dict(theirs.state_dict())):
@@ -348,28 +314,22 @@ def test_a_fine_tuned_vision_transformer_of_the_hub_gives_its_features(hub: Hub)
 
 
 def test_code_of_a_repository_is_never_run(hub: Hub) -> None:
-    from transformers import CLIPImageProcessor
-
-    name = "hf:someone/small-clip@0123abc"
-    files = hub(name, small_clip(), CLIPImageProcessor(size={"shortest_edge": 48}, crop_size=48))
+    files = hub(CLIP, small_clip(), clip_pictures())
     config = json.loads(files["config.json"].read_text(encoding="utf-8"))
     trap = "open('ran', 'w').close()\nclass Config: pass\nclass Model: pass\n"
     (files["config.json"].parent / "own.py").write_text(trap, encoding="utf-8")
     own = {"model_type": "own", "auto_map": {"AutoConfig": "own.Config", "AutoModel": "own.Model"}}
     files["config.json"].write_text(json.dumps(config | own), encoding="utf-8")
     with pytest.raises(ConfigError, match="has no configuration that transformers knows"):
-        named.spec(name)
+        named.spec(CLIP)
     assert not Path("ran").exists()
 
 
 def test_a_model_of_videos_cannot_be_used_by_name(hub: Hub) -> None:
-    from transformers import CLIPImageProcessor, VideoMAEConfig, VideoMAEModel
+    from transformers import VideoMAEConfig, VideoMAEModel
 
     name = "hf:someone/small-videomae@main"
-    config = VideoMAEConfig(
-        hidden_size=32, intermediate_size=37, num_hidden_layers=1, num_attention_heads=4, image_size=48
-    )
-    hub(name, VideoMAEModel(config), CLIPImageProcessor(size={"shortest_edge": 48}, crop_size=48))
+    hub(name, VideoMAEModel(VideoMAEConfig(**SIZE, image_size=48)), clip_pictures())
     with pytest.raises(ConfigError, match="is not an image model that can be used by name"):
         named.spec(name)
 

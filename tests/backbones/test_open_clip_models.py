@@ -50,17 +50,9 @@ def bert() -> Any:
     return BertTokenizer(vocab={piece: number for number, piece in enumerate(pieces)})
 
 
-SIGLIP_TEXT = {
-    "context_length": 9,
-    "vocab_size": 99,
-    "width": 32,
-    "heads": 2,
-    "layers": 2,
-    "no_causal_mask": True,
-    "proj_bias": True,
-    "pool_type": "last",
-}
+VISION = {"image_size": 32, "layers": 1, "width": 32, "head_width": 16, "patch_size": 16}
 CLIP_TEXT = {"context_length": 9, "vocab_size": 99, "width": 32, "heads": 2, "layers": 2}
+SIGLIP_TEXT = CLIP_TEXT | {"no_causal_mask": True, "proj_bias": True, "pool_type": "last"}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +79,7 @@ def test_texts_give_what_open_clip_gives(
     small = {
         "embed_dim": 16,
         "custom_text": own.get("custom_text", False),
-        "vision_cfg": {"image_size": 32, "layers": 1, "width": 32, "head_width": 16, "patch_size": 16},
+        "vision_cfg": VISION,
         "text_cfg": {**text, **kept},
     }
     monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, architecture, small)
@@ -159,11 +151,7 @@ def test_each_published_name_has_a_spec_or_one_line() -> None:
 def test_weights_trained_with_quick_gelu_get_it(photo: Image.Image, monkeypatch: pytest.MonkeyPatch) -> None:
     import open_clip
 
-    small = {
-        "embed_dim": 16,
-        "vision_cfg": {"image_size": 32, "layers": 1, "width": 32, "head_width": 16, "patch_size": 16},
-        "text_cfg": CLIP_TEXT,
-    }
+    small = {"embed_dim": 16, "vision_cfg": VISION, "text_cfg": CLIP_TEXT}
     monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, "ViT-B-32", small)
     theirs: Any = random_values(open_clip.create_model("ViT-B-32", load_weights=False, force_quick_gelu=True))
     files = saved("open_clip:ViT-B-32/openai", **theirs.state_dict())

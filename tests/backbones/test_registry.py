@@ -62,13 +62,10 @@ def test_the_orientation_is_part_of_a_spec_only_where_it_is_not_the_default() ->
     assert resolve("s3d-htstep", config()).id == replace(resolve("s3d-htstep", config()), orientation="upright").id
 
 
-@pytest.mark.parametrize("name", ["histogram", "s3d-htstep", "minilm", "egovlp-text"])
-def test_a_name_that_is_taken_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"^config: backbones: '{name}' is taken; choose another name$"):
-        resolve("histogram", config(backbones={name: {"path": "mine.py"}}))
-
-
-def test_a_name_that_is_unknown_is_one_line_with_the_nearest() -> None:
+def test_a_name_that_is_taken_is_refused_and_one_that_is_unknown_is_one_line_with_the_nearest() -> None:
+    for name in ("histogram", "s3d-htstep", "minilm", "egovlp-text"):
+        with pytest.raises(ConfigError, match=f"^config: backbones: '{name}' is taken; choose another name$"):
+            resolve("histogram", config(backbones={name: {"path": "mine.py"}}))
     with pytest.raises(
         ConfigError, match="^backbone 's3d-htsep' is not known; did you mean 's3d-htstep'\\? choose from"
     ):
@@ -95,12 +92,10 @@ def test_packages_that_are_absent_are_lacking_unless_each_rule_has_its_own(monke
     assert missing("eva_clip-hirest", config())[0] == Need("package", "timm")
     monkeypatch.setenv("STEPLINE_CONDA", "1")
     assert missing("eva_clip-hirest", config()) == (Need("weights", "eva_clip"),)
-
-
-def test_a_file_of_the_user_s_may_do_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STEPLINE_CONDA")
     monkeypatch.setattr(registry, "find_spec", lambda package: None if package == "torch" else 1)
     Path("mine.py").write_text(OWN)
-    assert missing("mine", config(backbones={"mine": {"path": "mine.py"}})) == ()
+    assert missing("mine", config(backbones={"mine": {"path": "mine.py"}})) == (), "a user's file may do without torch"
 
 
 def test_what_s3d_and_videoclip_make_is_compared_by_the_dot_product_unless_it_has_length_1() -> None:

@@ -38,16 +38,12 @@ def test_vectors_have_unit_length_and_the_specs_shape_and_type(encoder: Sentence
         assert np.linalg.norm(made) == pytest.approx(1, abs=1e-6)
 
 
-def test_an_empty_text_is_its_two_special_tokens(encoder: SentenceEncoder) -> None:
-    assert encoder.tokens("") == [101, 102]
-
-
 def test_tokens_are_cut_to_256_with_the_special_ones_and_never_padded(encoder: SentenceEncoder) -> None:
     assert len(encoder.tokens("bolt " * 254)) == 256
     assert encoder.tokens("bolt " * 254) == encoder.tokens("bolt " * 254 + "wrench " * 99)
     assert encoder.tokens("bolt " * 254)[-1] == 102
     assert len(encoder.tokens("bolt " * 253)) == 255
-    assert len(encoder.tokens("bolt")) == 3
+    assert (len(encoder.tokens("bolt")), encoder.tokens("")) == (3, [101, 102])
 
 
 def test_a_vector_does_not_depend_on_what_was_encoded_before(encoder: SentenceEncoder) -> None:
@@ -71,12 +67,9 @@ def test_other_weights_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert MODELS["minilm"].weights_sha256 in str(error.value)
 
 
-def test_absent_weights_are_one_line_that_says_what_to_run() -> None:
+def test_weights_that_are_supplied_are_those_that_the_spec_names(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="all-mpnet-base-v2 are absent: run `stepline fetch weights/mpnet`"):
         sentence_spec("mpnet")
-
-
-def test_weights_that_are_supplied_are_those_that_the_spec_names(tmp_path: Path) -> None:
     folder = tmp_path / "weights/mpnet"
     folder.mkdir(parents=True)
     for file in ("config.json", "model.safetensors", "tokenizer.json"):

@@ -70,12 +70,9 @@ MISTAKES: dict[str, Callable[[Timesformer, torch.Tensor], torch.Tensor]] = {
 }
 
 
-def test_every_listed_mistake_is_made(mistakes: Any) -> None:
-    assert MISTAKES.keys() == mistakes.keys()
-
-
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_the_check_catches(mistake: str, errors: Errors, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_catches(mistake: str, errors: Errors, mistakes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MISTAKES.keys() == mistakes.keys()
     tokens = Timesformer.tokens
     monkeypatch.setattr(
         Timesformer, "tokens", lambda network, clips: tokens(network, MISTAKES[mistake](network, clips))
@@ -134,7 +131,7 @@ def test_a_checkpoint_must_fit(
         load(HTSTEP, _saved(published, tmp_path))
 
 
-def test_a_vector_depends_on_its_clip_alone(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
+def test_vectors_depend_on_their_clip_alone(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
     network = load(HTSTEP, _saved(published, tmp_path))
     with torch.inference_mode():
         together = network(_clips(3))
@@ -142,17 +139,10 @@ def test_a_vector_depends_on_its_clip_alone(published: dict[str, torch.Tensor], 
         alone = torch.cat([network(clip[None]) for clip in _clips(3)])
     assert longer.shape == (1, 48)
     torch.testing.assert_close(together, alone, rtol=1e-5, atol=1e-5)
-
-
-def test_nothing_is_bound_to_the_cpu(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
-    network = load(HTSTEP, _saved(published, tmp_path)).to("meta")
-    assert network(_clips(2, 8).to("meta")).shape == (2, 48)
-
-
-def test_vectors_are_of_unit_length_where_asked(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
-    network = load(replace(HTSTEP, normalise=True), _saved(published, tmp_path))
+    assert network.to("meta")(_clips(2, 8).to("meta")).shape == (2, 48), "nothing is bound to the CPU"
+    unit = load(replace(HTSTEP, normalise=True), _saved(published, tmp_path))
     with torch.inference_mode():
-        torch.testing.assert_close(network(_clips()).norm(dim=1), torch.ones(2))
+        torch.testing.assert_close(unit(_clips()).norm(dim=1), torch.ones(2))
 
 
 def test_the_files_are_those_of_the_weights() -> None:

@@ -129,13 +129,12 @@ def encoder(text_files: dict[str, Path]) -> videoclip.TextEncoder:
     return videoclip.load_text(TOWERS[0], text_files)
 
 
-def test_a_text_has_at_most_61_pieces_between_two_marks(encoder: videoclip.TextEncoder) -> None:
+def test_a_text_has_at_most_61_pieces_and_the_vector_of_all_but_the_first_token(
+    encoder: videoclip.TextEncoder,
+) -> None:
     assert encoder.tokens("Pour THE water") == [101, 10364, 1996, 2300, 102]
     assert encoder.tokens("") == [101, 102]
     assert encoder.tokens("water " * 99) == [101, *[2300] * 61, 102]
-
-
-def test_a_texts_vector_is_the_mean_over_all_but_the_first_token(encoder: videoclip.TextEncoder) -> None:
     tokens = encoder.tokens("pour the water")
     hidden = encoder._tower(input_ids=torch.tensor([tokens])).last_hidden_state[0].numpy()
     np.testing.assert_allclose(encoder.encode(tokens), hidden[1:].mean(axis=0), rtol=1e-5, atol=1e-6)

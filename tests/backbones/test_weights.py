@@ -19,29 +19,15 @@ def fill(folder: Path, name: str) -> dict[str, Path]:
     return files
 
 
-def test_weights_are_found_where_all_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert locate("videoclip") is None
-    mirror = tmp_path / "mirror"
-    mirror.mkdir()
-    monkeypatch.setenv("STEPLINE_MIRROR", str(mirror))
-    files = fill(mirror / "weights/videoclip", "videoclip")
-    assert locate("videoclip") == files
-    files["tokenizer.json"].unlink()
-    assert locate("videoclip") is None
-
-
-def test_what_was_fetched_goes_before_the_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_are_found_in_one_folder_that_has_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was fetched goes before the mirror."""
+    assert locate("mpnet") is None
     monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path / "mirror"))
-    fill(tmp_path / "mirror/weights/egovlp", "egovlp")
-    here = fill(Path("weights/egovlp"), "egovlp")
-    assert locate("egovlp") == here
-
-
-def test_one_model_is_never_made_of_two_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path / "mirror"))
-    whole, half = tmp_path / "mirror/weights/mpnet", Path("weights/mpnet")
-    files = fill(whole, "mpnet")
-    fill(half, "mpnet")["config.json"].unlink()
+    files = fill(tmp_path / "mirror/weights/mpnet", "mpnet")
+    assert locate("mpnet") == files
+    here = fill(Path("weights/mpnet"), "mpnet")
+    assert locate("mpnet") == here
+    here["config.json"].unlink()
     assert locate("mpnet") == files
     files["tokenizer.json"].unlink()
     assert locate("mpnet") is None

@@ -15,7 +15,6 @@ from stepline.features.bank import Bank
 from stepline.features.store import Part
 from tests.features.conftest import HOP_S, LINE, SPEC
 
-pytest.importorskip("zarr")
 NAN, INF = float("nan"), float("inf")
 
 
@@ -30,6 +29,10 @@ def test_a_bank_reads_like_a_mapping_without_copies(folder: Path) -> None:
         with pytest.raises(error, match="^z has no features: skip it"):
             bank["z"]
     assert bank.get("z") is None
+    sent = pickle.dumps(bank)
+    assert len(sent) < 2000, "what is sent is what to open"
+    assert pickle.loads(sent).spec == bank.spec
+    assert np.array_equal(pickle.loads(sent)["c"], bank["c"])
 
 
 def test_importing_the_package_brings_no_library(folder: Path) -> None:
@@ -142,15 +145,6 @@ def test_a_window_has_a_length_in_seconds(folder: Path, seconds: float) -> None:
     for name, asked in (("window_s", (seconds, 1)), ("stride_s", (1, seconds))):
         with pytest.raises(StoreError, match=f"^{name} {seconds} is not allowed: give seconds above 0$"):
             bank.sliding(*asked)
-
-
-def test_a_bank_is_sent_as_what_to_open(folder: Path) -> None:
-    bank = stepline.open_bank(folder)
-    sent = pickle.dumps(bank)
-    assert len(sent) < 2000
-    again = pickle.loads(sent)
-    assert again.spec == bank.spec
-    assert np.array_equal(again["c"], bank["c"])
 
 
 def test_windows_are_a_data_set_for_workers(folder: Path) -> None:

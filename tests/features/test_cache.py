@@ -25,7 +25,6 @@ from stepline.features.verify import _drop
 from stepline.io import write_json
 from stepline.spec import ClipSpec
 
-pytest.importorskip("zarr")
 SPEC = HistogramSpec(fps=1)
 CLIP = ClipSpec(
     name="clip", label="clips", revision=1, architecture="a", weights=(), licence="MIT", placement="middles",
@@ -61,11 +60,15 @@ def fill(made: FeatureCache, record: Record, of: Begun, values: np.ndarray) -> N
     made.finish(record)
 
 
-def test_rows_of_a_damaged_video_stand_at_their_times_and_its_gaps_are_said(tmp_path: Path) -> None:
-    made = cache(tmp_path)
+def both(made: FeatureCache) -> dict[str, Any]:
+    """Store the damaged video and the whole one; return what is said of them."""
     fill(made, RECORD, begun(), rows())
     fill(made, OTHER, begun([0, 1, 2], []), rows([0, 1, 2]))
-    said = made.commit([RECORD, OTHER])
+    return made.commit([RECORD, OTHER])
+
+
+def test_rows_of_a_damaged_video_stand_at_their_times_and_its_gaps_are_said(tmp_path: Path) -> None:
+    said = both(cache(tmp_path))
     assert said["a"] == {
         "status": "present", "reason": REASON, "n_rows": 5, "source_sha256": RECORD.sha256, "gaps": GAPS
     }  # fmt: skip
@@ -88,6 +91,9 @@ def test_what_is_stored_of_a_damaged_video_is_not_computed_again(tmp_path: Path)
     assert again.commit([RECORD]) == made
     assert (tmp_path / "000/features/c/0/0").stat().st_ino == kept
     assert not again.has(replace(RECORD, spans=[[0.0, 2.0], [5.5, 9.0]]))  # these were not asked for
+    assert not again.has(replace(RECORD, rotation=90))
+    assert not again.has(replace(RECORD, begin_s=2.0))
+    assert not FeatureCache(replace(SPEC, orientation="stored"), tmp_path / "000", {}).has(RECORD)
 
 
 def test_a_gap_outlives_a_kill_before_the_commit_and_a_commit_of_others(tmp_path: Path) -> None:
@@ -130,10 +136,7 @@ def test_damage_that_is_found_on_the_way_replaces_what_came(tmp_path: Path) -> N
 
 
 def test_a_damaged_video_fails_where_it_is_to_be_skipped_and_comes_back(tmp_path: Path) -> None:
-    first = cache(tmp_path)
-    fill(first, RECORD, begun(), rows())
-    fill(first, OTHER, begun([0, 1, 2], []), rows([0, 1, 2]))
-    made = first.commit([RECORD, OTHER])
+    made = both(cache(tmp_path))
     skipping = cache(tmp_path, "skip")
     assert skipping.has(RECORD)
     assert skipping.commit([RECORD, OTHER]) == {"a": {"status": "failed", "reason": REASON}, "b": made["b"]}
@@ -169,21 +172,8 @@ def test_of_listed_clips_those_that_can_be_had_are_kept_by_what_they_are(tmp_pat
     assert Bank.open([tmp_path / "000"], CLIP).clip("a", 6.0, 8.0).tolist() == [2] * DIMENSION
 
 
-def test_a_video_that_is_turned_or_begins_late_is_another_source(tmp_path: Path) -> None:
-    made = cache(tmp_path)
-    fill(made, RECORD, begun(), rows())
-    made.commit([RECORD])
-    assert not cache(tmp_path).has(replace(RECORD, rotation=90))
-    assert not cache(tmp_path).has(replace(RECORD, begin_s=2.0))
-    stored = FeatureCache(replace(SPEC, orientation="stored"), tmp_path / "000", {})
-    assert not stored.has(RECORD)
-
-
 def test_a_bank_is_filled_with_the_nearest_rows(tmp_path: Path) -> None:
-    made = cache(tmp_path)
-    fill(made, RECORD, begun(), rows())
-    fill(made, OTHER, begun([0, 1, 2], []), rows([0, 1, 2]))
-    made.commit([RECORD, OTHER])
+    both(cache(tmp_path))
     bank = Bank.open([tmp_path / "000"], SPEC)
     with pytest.raises(StoreError, match="a has features of only parts of it"):
         bank.check_whole()
@@ -200,15 +190,8 @@ def test_a_bank_is_filled_with_the_nearest_rows(tmp_path: Path) -> None:
     assert bank.window("a", 0, 9)[:, 0].tolist() == K
 
 
-def test_damaged_videos_are_exported_with_the_times_of_rows_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    folder = paths.features("mine", "000", SPEC)
-    made = FeatureCache(SPEC, folder, {})
-    fill(made, RECORD, begun(), rows())
-    fill(made, OTHER, begun([0, 1, 2], []), rows([0, 1, 2]))
-    made.commit([RECORD, OTHER])
+def test_damaged_videos_are_exported_with_the_times_of_rows_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    both(FeatureCache(SPEC, paths.features("mine", "000", SPEC), {}))
     write_json(paths.spec_record(SPEC), SPEC.record())
     assert main(["bank", "export", "histogram", "mine", "out", "--form", "dict"]) == 0
     assert capsys.readouterr().out == f"a is damaged and omitted: {REASON}\nout: 1 videos\n"
@@ -233,10 +216,7 @@ def test_spans_are_filled_one_by_one() -> None:
 
 
 def test_a_window_in_a_gap_has_no_row(tmp_path: Path) -> None:
-    made = cache(tmp_path)
-    fill(made, RECORD, begun(), rows())
-    fill(made, OTHER, begun([0, 1, 2], []), rows([0, 1, 2]))
-    made.commit([RECORD, OTHER])
+    both(cache(tmp_path))
     bank = Bank.open([tmp_path / "000"], SPEC)
     assert [bank.shows("a", start_s, start_s + 0.5) for start_s in (0, 1.5, 3, 4.2, 4.8, 7.2, 11)] == [
         *(True, True, False, False, True, True, False)
@@ -252,10 +232,7 @@ def test_a_window_in_a_gap_has_no_row(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_written_without_some_videos_keeps_the_gaps_of_the_others(tmp_path: Path) -> None:
-    made = cache(tmp_path)
-    fill(made, RECORD, begun(), rows())
-    fill(made, OTHER, begun([0, 1, 2], []), rows([0, 1, 2]))
-    made.commit([RECORD, OTHER])
+    both(cache(tmp_path))
     _drop(tmp_path / "000", ["b"])
     assert cache(tmp_path).has(RECORD)
     _drop(tmp_path / "000", ["a"])

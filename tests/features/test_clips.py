@@ -184,6 +184,9 @@ def test_rows_of_listed_clips_keep_their_order(timelines: dict[str, Timeline]) -
     assert made.frames[:, 0].tolist() == [105, 15, 105]
     assert made.k.tolist() == [0, 1, 2]
     assert rows(spec, timelines["30.mp4"]).frames.shape == (0, 1)
+    for rule in RULES[2:]:
+        with pytest.raises(ClipError, match=f"the frame rule {rule} cannot choose frames of listed clips"):
+            rows(replace(spec, frame_rule=rule), timelines["30.mp4"], listed=clips)
 
 
 def test_listed_clips_lie_in_one_of_the_spans(timelines: dict[str, Timeline]) -> None:
@@ -195,13 +198,6 @@ def test_listed_clips_lie_in_one_of_the_spans(timelines: dict[str, Timeline]) ->
             rows(spec, timelines["30.mp4"], spans=spans, listed=[clip])
     with pytest.raises(ClipError, match=r"from 3.0 s to 4.0 s does not lie in one"):
         rows(spec, timelines["30.mp4"], spans=[(3.1, 3.9)], listed=[(3.0, 4.0)])
-
-
-def test_a_rule_that_knows_no_times_is_refused_for_middles(timelines: dict[str, Timeline]) -> None:
-    for rule in RULES[2:]:
-        spec = replace(SPEC, placement="middles", frame_rule=rule)
-        with pytest.raises(ClipError, match=f"the frame rule {rule} cannot choose frames of listed clips"):
-            rows(spec, timelines["30.mp4"], listed=[(0.0, 1.0)])
 
 
 def test_a_video_too_short_for_a_frame_of_the_grid_has_no_rows() -> None:
@@ -230,18 +226,16 @@ def test_each_second_is_a_frame_at_each_whole_second() -> None:
     timeline = Timeline(np.arange(600) * 1001, Fraction(1, 30000), 600 * 1001, np.array([0]))
     spec = replace(SPEC, placement="each_second", num_frames=4)
     at = [int(second * 30000 / 1001) for second in range(21)]
-    whole, shifted, long, short, none, early, late = rows(
-        spec,
-        timeline,
-        listed=[(2.0, 6.0), (2.2, 6.2), (2.0, 9.5), (2.0, 4.0), (2.3, 2.6), (-1.5, 3.0), (18.5, 22.5)],
-    ).frames.tolist()
-    assert whole == [at[2], at[3], at[4], at[5]]
-    assert shifted == [at[3], at[4], at[5], at[6]]
-    assert long == [at[2], at[4], at[6], at[9]]
-    assert short == [at[2], at[2], at[2], at[3]]
-    assert none == [int(2.3 * 30000 / 1001)] * 4
-    assert early == [at[0], at[0], at[1], at[2]]
-    assert late == [at[19], at[19], at[19], at[20]]
+    expected = {
+        (2.0, 6.0): [at[2], at[3], at[4], at[5]],
+        (2.2, 6.2): [at[3], at[4], at[5], at[6]],
+        (2.0, 9.5): [at[2], at[4], at[6], at[9]],
+        (2.0, 4.0): [at[2], at[2], at[2], at[3]],
+        (2.3, 2.6): [int(2.3 * 30000 / 1001)] * 4,
+        (-1.5, 3.0): [at[0], at[0], at[1], at[2]],
+        (18.5, 22.5): [at[19], at[19], at[19], at[20]],
+    }
+    assert rows(spec, timeline, listed=[*expected]).frames.tolist() == [*expected.values()]
 
 
 @given(st.lists(st.floats(0, 800), min_size=1, max_size=8), st.sampled_from([60, 120]))

@@ -7,18 +7,19 @@ import numpy as np
 import pytest
 
 from stepline import paths
-from stepline.availability import Record, write_availability
+from stepline.availability import write_availability
 from stepline.backbones.histogram import HistogramSpec
 from stepline.cli import main
 from stepline.errors import StoreError
 from stepline.features import store
 from stepline.features.compare import Comparison, Timed, compare
-from stepline.features.extract import Work, extract
-from stepline.io import sha256_file, write_json
-from tests.media.clips import LIMITS, make
+from stepline.features.extract import Work
+from stepline.io import write_json
+from tests.features.test_extract import present
+from tests.features.test_extract import store as extracted
+from tests.media.clips import make
 
 pytest.importorskip("cv2")
-pytest.importorskip("zarr")
 
 
 def scene(times_s: np.ndarray, d: int = 32, seed: int = 0) -> np.ndarray:
@@ -40,13 +41,10 @@ def the(comparisons: Iterator[Comparison]) -> Comparison:
 SECONDS = np.arange(60.0)
 
 
-def test_equal_rows_are_alike_without_lag() -> None:
+def test_equal_rows_are_alike_without_lag_and_the_worst_second_is_named() -> None:
     found = the(compare(timed(scene(SECONDS)), timed(scene(SECONDS))))
     assert (found.video, found.n_rows, found.lag_s) == ("v", 60, 0)
     assert (found.mean, found.least, found.mean_at_lag) == pytest.approx((1, 1, 1), abs=1e-6)
-
-
-def test_the_worst_second_is_named() -> None:
     other = scene(SECONDS)
     other[17] = -other[17]
     other[20] = 0
@@ -120,18 +118,13 @@ def moving(index: int) -> np.ndarray:
     return picture
 
 
-def test_the_half_second_of_ffmpeg_s_fps_filter_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_half_second_of_ffmpeg_s_fps_filter_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     clip = make(tmp_path / "a.mp4", [Fraction(i, 30) for i in range(900)], picture=moving)
-    write_availability("a.json", [Record(video="a", status="present", path=str(clip), sha256=sha256_file(clip))])
+    write_availability("availability.json", [present(clip)])
     specs = [HistogramSpec(fps=1), HistogramSpec(fps=1, frame_rule="ffmpeg_near")]
-    works = [Work(spec=spec, store=paths.features("clip", "000", spec)) for spec in specs]
-    options = {"device": "cpu", "batch_size": None, "decoders": 1}
-    for work in works:
-        extract(Path("a.json"), [work], Path("m.json"), lock=Path("lock"), limits=LIMITS, options=options)
-        write_json(paths.spec_record(work.spec), work.spec.record())
+    for spec in specs:
+        extracted(Path(), Work(spec=spec, store=paths.features("clip", "000", spec)))
+        write_json(paths.spec_record(spec), spec.record())
     folders = [str(paths.spec_record(spec).parent) for spec in specs]
     for order, wanted in ((folders, 0.5), (folders[::-1], -0.5)):
         assert main(["bank", "compare", *order, "--dataset", "clip"]) == 0
@@ -141,10 +134,7 @@ def test_the_half_second_of_ffmpeg_s_fps_filter_shows(
         assert float(line[6]) > float(line[2])
 
 
-def test_users_features_are_compared_with_a_bank(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_users_features_are_compared_with_a_bank(capsys: pytest.CaptureFixture[str]) -> None:
     spec = HistogramSpec()
     write_json(paths.spec_record(spec), spec.record())
     store.write(paths.features("mine", "000", spec), spec, {"v": scene(SECONDS), "w": scene(SECONDS)}, 1)

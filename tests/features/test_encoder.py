@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from stepline import devices
 from stepline.backbones import file
@@ -46,11 +45,6 @@ def own(folder: Path, body: str, **options: Any) -> Any:
     return Encoders(OPTIONS | options).load(replace(SPEC, architecture="file"), {path.name: path})
 
 
-class Means(torch.nn.Module):
-    def forward(self, clips: torch.Tensor) -> torch.Tensor:
-        return clips.mean((2, 3, 4))
-
-
 def test_a_function_sees_what_a_network_sees() -> None:
     seen = []
 
@@ -59,10 +53,10 @@ def test_a_function_sees_what_a_network_sees() -> None:
         return inputs.mean((2, 3, 4))
 
     rows = Function(SPEC, means, None)(*clips())
-    np.testing.assert_allclose(rows, Network(SPEC, Means(), "cpu", None)(*clips()), rtol=1e-5)
+    np.testing.assert_allclose(rows, Network(SPEC, toy.Means(), "cpu", None)(*clips()), rtol=1e-5)
     assert rows.dtype == np.float32
     assert seen == [(np.float32, (2, 3, 4, 32, 32), True, False)]
-    assert Function(SPEC, means, None).batch_size == Network(SPEC, Means(), "cpu", None).batch_size == 4
+    assert Function(SPEC, means, None).batch_size == Network(SPEC, toy.Means(), "cpu", None).batch_size == 4
 
 
 @pytest.mark.parametrize(
@@ -83,7 +77,7 @@ def test_what_does_not_fit_is_one_line_that_names_the_backbone(function: Callabl
 
 def test_what_a_file_gives_decides(tmp_path: Path) -> None:
     function = own(tmp_path, "return lambda clips: clips.mean((2, 3, 4))")
-    network = own(tmp_path, "from tests.features.test_encoder import Means\n    return Means()")
+    network = own(tmp_path, "from tests.features.toy import Means\n    return Means()")
     assert isinstance(function, Function)
     assert isinstance(network, Network)
     np.testing.assert_allclose(function(*clips()), network(*clips()), rtol=1e-5)

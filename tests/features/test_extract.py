@@ -3,7 +3,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,11 +18,10 @@ from stepline.features.bank import Bank
 from stepline.features.extract import Work, extract
 from stepline.io import sha256_file
 from stepline.media.decode import frames
-from stepline.media.process import Decoder
+from tests.features.conftest import content
 from tests.media.clips import CFR_25, LIMITS, VFR, make
 
 pytest.importorskip("cv2")
-pytest.importorskip("zarr")
 SPEC = HistogramSpec()
 
 
@@ -44,20 +43,6 @@ def run(tmp_path: Path, *records: Record, spec: HistogramSpec = SPEC) -> dict[st
     write_availability(tmp_path / "availability.json", list(records))
     store(tmp_path, Work(spec=spec, store=tmp_path / "features/000"))
     return read_manifest(tmp_path / "manifest.json")
-
-
-@pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the list of the videos that are decoded from here on."""
-    videos: list[str] = []
-    decode = Decoder.__call__
-
-    def listed(self: Decoder, work: Any, video: Path, *rest: Any, **limits: Any) -> Iterator[Any]:
-        videos.append(video.stem)
-        return decode(self, work, video, *rest, **limits)
-
-    monkeypatch.setattr(Decoder, "__call__", listed)
-    return videos
 
 
 def test_rows_describe_the_frame_at_or_before_their_time(tmp_path: Path) -> None:
@@ -101,11 +86,6 @@ def test_what_cannot_be_read_is_a_record_and_the_rest_is_made(tmp_path: Path) ->
     assert (end_s, reason.partition(":")[0]) == (pytest.approx(10, abs=0.04), "truncated")
 
 
-def test_no_readable_video_makes_an_empty_store(tmp_path: Path) -> None:
-    run(tmp_path, Record(video="private", status="gone", reason="private video"))
-    assert Bank.open([tmp_path / "features/000"], SPEC).videos == frozenset()
-
-
 def test_only_new_and_changed_videos_are_decoded(tmp_path: Path, decoded: list[str]) -> None:
     a, b = present(make(tmp_path / "a.mp4", CFR_25)), present(make(tmp_path / "b.mp4", VFR))
     first = run(tmp_path, a)
@@ -124,10 +104,6 @@ def test_only_new_and_changed_videos_are_decoded(tmp_path: Path, decoded: list[s
     assert decoded == ["a", "b", "a"]
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def flip(path: Path) -> None:
     path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
 
@@ -140,11 +116,9 @@ def truncate(path: Path) -> None:
     ("file", "damage"),
     [
         ("features/c/0/0", flip),
-        *(
-            (file, how)
-            for file in ("features/c/0/0", "features/zarr.json", "index.parquet")
-            for how in (os.unlink, truncate)
-        ),
+        ("features/c/0/0", os.unlink),
+        ("features/zarr.json", truncate),
+        ("index.parquet", os.unlink),
     ],
 )
 def test_what_is_damaged_is_made_anew(
@@ -159,9 +133,10 @@ def test_what_is_damaged_is_made_anew(
     assert content(tmp_path / "features/000") == whole
 
 
-def test_a_damaged_store_is_made_anew_also_without_videos(tmp_path: Path) -> None:
+def test_a_store_without_videos_is_empty_and_is_made_anew_where_it_is_damaged(tmp_path: Path) -> None:
     private = Record(video="private", status="gone", reason="private video")
     run(tmp_path, private)
+    assert Bank.open([tmp_path / "features/000"], SPEC).videos == frozenset()
     whole = content(tmp_path / "features/000")
     (tmp_path / "features/000/index.parquet").unlink()
     run(tmp_path, private)

@@ -12,7 +12,6 @@ import pytest
 
 pytest.importorskip("av")
 pytest.importorskip("cv2")
-pytest.importorskip("zarr")
 
 from stepline import rates
 from stepline.availability import write_availability
@@ -57,6 +56,10 @@ def test_without_a_terminal_it_is_one_line_at_the_end(
     clock: Clock, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.INFO)
+    with Meter([]):
+        pass
+    assert caplog.records == [], "where there is nothing to do it says nothing"
+    assert str(Meter([10])).endswith("decode 0 %, pictures 0 %, model 0 %, write 0 %")
     with Meter([3600, 1800]) as counted:
         for seconds_s in (3600, 1800):
             clock.now_s += 10
@@ -93,14 +96,6 @@ def test_shares_are_all_of_it(spent_s: tuple[float, ...], clock: Clock) -> None:
     assert sum(shares) == 100
     for share, each_s in zip(shares, spent_s, strict=True):
         assert share == pytest.approx(100 * each_s / sum(spent_s), abs=1)
-
-
-def test_where_there_is_nothing_to_do_it_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    with Meter([]):
-        pass
-    assert caplog.records == []
-    assert str(Meter([10])).endswith("decode 0 %, pictures 0 %, model 0 %, write 0 %")
 
 
 def test_an_extraction_counts_each_video_once_whatever_is_made_of_it(

@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -33,11 +34,10 @@ from stepline.spec import ClipSpec, FrameSpec
 from tests import forked
 from tests.conftest import ROOT
 from tests.features import toy
-from tests.features.test_extract import decoded, present, store
+from tests.features.test_extract import present, store
 from tests.gpu import GPU
 from tests.media.clips import CFR_25, VFR, make
 
-__all__ = ["decoded"]
 TOY, HISTOGRAM = toy.SPEC, HistogramSpec()
 WIDE = replace(TOY, name="wide", fps=8, num_frames=8, hop=8, dimension=24)
 ONE = replace(TOY, name="one", fps=1, num_frames=2, hop=1, interval=1, tail="repeat", dtype="float32")
@@ -148,27 +148,57 @@ def test_several_decoders_give_the_same_bytes(tmp_path: Path) -> None:
         folders[decoders].mkdir()
         shard(folders[decoders], *map(present, videos))
         works = [work(folders[decoders], spec) for spec in (TOY, WIDE)]
-        store(folders[decoders], *works, decoders=decoders)
+        for manifest in ("one.json", "two.json"):
+            store(folders[decoders], *works, decoders=decoders, manifest=manifest)
         store(folders[decoders], *reversed(works))
     for file in ("toy/000/features/c/0/0", "wide/000/features/c/0/0", "toy/000/index.parquet"):
         one, three = (folder / "features" / file for folder in folders.values())
         assert one.read_bytes() == three.read_bytes()
+    one, two = (folders[1] / name for name in ("one.json", "two.json"))
+    assert one.read_bytes() == two.read_bytes(), "the manifest says the same whichever job computed the rows"
 
 
-def test_a_network_that_fails_stops_its_own_job_alone(tmp_path: Path, decoded: list[str]) -> None:
+def no_load(monkeypatch: pytest.MonkeyPatch) -> str:
+    def load(spec: ClipSpec, files: Any) -> toy.Toy:
+        if spec.name == "wide":
+            raise RuntimeError("not enough memory: you tried to allocate 99 bytes")
+        return toy.Toy(spec.dimension)
+
+    monkeypatch.setattr(toy, "load", load)
+    return "its network cannot be loaded: RuntimeError: not enough memory: "
+
+
+def no_forward(monkeypatch: pytest.MonkeyPatch) -> str:
+    forward = toy.Toy.forward
+
+    def broken(self: toy.Toy, clips: torch.Tensor) -> torch.Tensor:
+        if self.conv.out_channels == 3:
+            raise RuntimeError("shapes do not fit")
+        return forward(self, clips)
+
+    monkeypatch.setattr(toy.Toy, "forward", broken)
+    return "its network fails: RuntimeError: shapes do not fit$"
+
+
+def no_numbers(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setitem(registry.FAMILIES, "bad", "tests.features.bad")
+    return "its layer second has values that are not finite$"
+
+
+@pytest.mark.parametrize("fails", [no_load, no_forward, no_numbers])
+def test_a_network_that_fails_is_one_line_and_stops_its_own_job_alone(
+    tmp_path: Path, fails: Callable[[pytest.MonkeyPatch], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
-    bad = replace(TOY, name="bad", architecture="bad", dimension=3)
-    works = [work(tmp_path, TOY), work(tmp_path, bad)]
-    registry.FAMILIES["bad"] = "tests.features.bad"
-    try:
-        store(tmp_path, *works)
-        with pytest.raises(StoreError, match="^bad: its layer second has values that are not finite$"):
-            store(tmp_path, *reversed(works), manifest="bad.json")
-    finally:
-        del registry.FAMILIES["bad"]
+    line = fails(monkeypatch)
+    wide = replace(WIDE, dimension=3, architecture="bad" if fails is no_numbers else "toy")
+    works = [work(tmp_path, TOY), work(tmp_path, wide)]
+    store(tmp_path, *works)
+    with pytest.raises(StoreError, match=f"^wide: {line}"):
+        store(tmp_path, *reversed(works), manifest="wide.json")
     assert bank(tmp_path, TOY).videos == {"a"}
-    assert not (tmp_path / "bad.json").exists()
-    assert not (tmp_path / "features/bad/000").exists()
+    assert not (tmp_path / "wide.json").exists()
+    assert not (tmp_path / "features/wide/000").exists()
 
 
 def test_values_beyond_float16_are_an_error_that_names_the_layer(tmp_path: Path) -> None:
@@ -253,17 +283,12 @@ def test_vectors_stay_what_they_are_while_the_next_batch_is_computed() -> None:
     np.testing.assert_allclose(first, -np.array([TOY.mean]) / TOY.std, rtol=1e-6)
 
 
-class Means(torch.nn.Module):
-    def forward(self, clips: torch.Tensor) -> torch.Tensor:
-        return clips.mean((2, 3, 4))
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc says how much memory is held")
 def test_more_batches_take_no_more_memory() -> None:
     def held_mb() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20
 
-    network = Network(replace(TOY, dimension=3), Means(), "cpu", 4)
+    network = Network(replace(TOY, dimension=3), toy.Means(), "cpu", 4)
     held, rows = [], []
     for size in [4, 2, 1] * 20:
         clips = np.zeros((size, 8, 224, 224, 3), np.uint8)
@@ -301,15 +326,6 @@ class Huge(torch.nn.Module):
 def test_a_full_gpu_is_one_line() -> None:
     with pytest.raises(StoreError, match="toy: 2 clips do not fit into the GPU's memory: lower features.batch_size"):
         Network(TOY, Huge(), GPU, 2)(np.zeros((2, 4, 32, 32, 3), np.uint8), np.ones((2, 4), bool))
-
-
-def test_the_manifest_is_the_same_whichever_job_computed_the_rows(tmp_path: Path) -> None:
-    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
-    made = []
-    for _ in range(2):
-        store(tmp_path, work(tmp_path, TOY))
-        made.append((tmp_path / "manifest.json").read_bytes())
-    assert made[0] == made[1]
 
 
 WAITING = """
@@ -405,24 +421,6 @@ def test_an_interrupt_of_a_network_that_is_computed_alone_forgets_nothing(tmp_pa
     assert ended(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", RUN) == ["computing toy", "ended with 0"]
 
 
-def test_a_network_that_cannot_be_loaded_stops_its_own_job_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
-
-    def load(spec: ClipSpec, files: Any) -> toy.Toy:
-        if spec.name == "wide":
-            raise RuntimeError("not enough memory: you tried to allocate 99 bytes")
-        return toy.Toy(spec.dimension)
-
-    monkeypatch.setattr(toy, "load", load)
-    works = [work(tmp_path, TOY), work(tmp_path, WIDE)]
-    store(tmp_path, *works)
-    assert bank(tmp_path, TOY).videos == {"a"}
-    with pytest.raises(StoreError, match="^wide: its network cannot be loaded: RuntimeError: not enough memory: "):
-        store(tmp_path, *reversed(works), manifest="wide.json")
-
-
 LISTED = replace(TOY, name="listed", placement="middles")
 CLIPS = {"a": [(i / 10, 3 - i / 10) for i in range(9)], "b": [(0.2, 1.0)]}
 
@@ -446,25 +444,6 @@ def test_killed_at_any_batch_it_goes_on_and_ends_with_the_same_bytes(tmp_path: P
     assert [done.returncode for done in left] == codes, [done.stderr for done in left]
     assert int(left[0].stdout) < int(left[-1].stdout)
     assert content(killed) == content(whole)
-
-
-def test_what_a_network_raises_is_one_line_and_stops_its_own_job_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
-
-    def broken(self: torch.nn.Module, clips: torch.Tensor) -> torch.Tensor:
-        if self.conv.out_channels == WIDE.dimension:
-            raise RuntimeError("shapes do not fit")
-        return clips.mean(dim=(2, 3, 4))
-
-    monkeypatch.setattr(toy.Toy, "forward", broken)
-    three = replace(TOY, name="three", dimension=3)
-    works = [work(tmp_path, three), work(tmp_path, WIDE)]
-    store(tmp_path, *works)
-    with pytest.raises(StoreError, match="^wide: its network fails: RuntimeError: shapes do not fit$"):
-        store(tmp_path, *reversed(works), manifest="wide.json")
-    assert bank(tmp_path, three).videos == {"a"}
 
 
 def test_a_disk_that_is_full_ends_the_job_with_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import json
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 import stepline
 from stepline import paths
-from stepline.availability import Record, write_availability
+from stepline.availability import write_availability
 from stepline.backbones.histogram import HistogramSpec
 from stepline.backbones.named import slug
 from stepline.cli import main
@@ -27,32 +27,18 @@ from stepline.errors import StoreError
 from stepline.features import objects, store
 from stepline.features.bank import Bank
 from stepline.features.cache import FeatureCache
-from stepline.features.export import export
-from stepline.features.extract import Work, extract
+from stepline.features.extract import Work
 from stepline.features.objects import StorageError
 from stepline.features.pool import PooledSpec, pool
 from stepline.features.store import Part
 from stepline.features.verify import Checked, verify
-from stepline.io import read_json, sha256_file, write_json
-from stepline.media.process import Decoder
+from stepline.io import read_json, write_json
 from stepline.paths import Remote, located
-from tests.features.test_verify import content
-from tests.media.clips import CFR_25, LIMITS, make
+from tests.features.conftest import HOP_S, SPEC, ListedSpec, content, rows
+from tests.features.test_extract import present
+from tests.features.test_extract import store as extracted
+from tests.media.clips import CFR_25, make
 from tests.object_storage import KEY, SECRET, ObjectStorage
-
-SPEC = HistogramSpec(dtype="float16")
-HOP_S = 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListedSpec(HistogramSpec):
-    placement: str = "middles"
-    dtype: str = "float16"
-
-
-def rows(n: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).random((n, 7)).astype(np.float16)
-
 
 PARTS: dict[str, Any] = {
     "a": rows(300, 1),
@@ -163,15 +149,11 @@ def test_whole_banks_are_read_in_few_requests_at_once(
     assert len(storage.asked) == asked + 2
     again.means(videos, [0, 0], [1, 1])
     assert len(storage.asked) == asked + 2
-
-
-def test_a_data_set_for_torch_has_its_rows_before_its_workers_start(there: Remote, storage: ObjectStorage) -> None:
     pytest.importorskip("torch")
-    store.write(there, SPEC, PARTS, HOP_S)
-    windows = Bank.open([there], SPEC).torch(["a", "c"], [0, 0], [1, 1], length=2)
-    storage.asked.clear()
-    assert np.array_equal(windows[1][0], PARTS["c"][:2])
-    assert not storage.asked
+    windows = again.torch(["0005", "0006"], [0, 0], [1, 1], length=2)
+    asked = len(storage.asked)
+    assert np.array_equal(windows[1][0], parts[0]["0006"][:2])
+    assert len(storage.asked) == asked, "rows are there before the workers start"
 
 
 class Killed(BaseException):
@@ -270,21 +252,15 @@ def test_a_writer_that_is_killed_leaves_no_wrong_rows_and_the_next_run_goes_on(
 
 
 def test_extraction_loses_nothing_to_a_kill_or_a_refusal(
-    there: Remote, killed: Any, storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch
+    there: Remote, killed: Any, storage: ObjectStorage, decoded: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("cv2")
-    spec, decoded = HistogramSpec(), []
-    decode = Decoder.__call__
-    monkeypatch.setattr(Decoder, "__call__", lambda *a, **o: (decoded.append(a[2].stem), decode(*a, **o))[1])
     monkeypatch.setattr(objects, "RETRIES", 1)
-    clips = [make(Path(f"{video}.mp4").absolute(), CFR_25) for video in "abc"]
-    records = [Record(video=c.stem, status="present", path=str(c), sha256=sha256_file(c)) for c in clips]
-    options = {"device": "cpu", "batch_size": None, "decoders": 1}
+    records = [present(make(Path(f"{video}.mp4").absolute(), CFR_25)) for video in "abc"]
 
     def run(place: Any, videos: str, manifest: str = "manifest.json") -> bytes:
         write_availability("availability.json", [each for each in records if each.video in videos])
-        work = Work(spec=spec, store=place)
-        extract(Path("availability.json"), [work], Path(manifest), lock=Path("lock"), limits=LIMITS, options=options)
+        extracted(Path(), Work(spec=HistogramSpec(), store=place), manifest=manifest)
         return Path(manifest).read_bytes()
 
     wanted = run(Path("local"), "abc", "local.json")
@@ -332,12 +308,6 @@ def without(name: str) -> Callable[[str], None]:
 
 def cut(name: str) -> Callable[[str], None]:
     return lambda url: put(f"{url}/{name}", objects.get(f"{url}/{name}")[:100])
-
-
-ABSENT = (
-    "it is absent or damaged: copy the store there, or run `stepline verify` and `snakemake`, "
-    "which computes the lost rows"
-)
 
 
 ANEW = "copy the store there, or run `stepline verify` and `snakemake`, which computes the lost rows"
@@ -403,11 +373,7 @@ def test_verify_finishes_what_a_kill_left(there: Remote, killed: Any) -> None:
             "s3://features/x",
             "cannot be read: the service does not respond: check AWS_ENDPOINT_URL and the network",
         ),
-        (
-            {"AWS_ENDPOINT_URL": "127.0.0.1:9"},
-            "s3://features/x",
-            "AWS_ENDPOINT_URL is not an address: give http(s)://HOST[:PORT]",
-        ),
+        ({"AWS_ENDPOINT_URL": "127.0.0.1:9"}, "s3://features/x", "AWS_ENDPOINT_URL is not an address: give http(s)://"),
     ],
 )
 def test_a_service_that_is_wrong_is_one_line_without_keys(
@@ -465,15 +431,6 @@ def test_large_files_are_sent_in_parts(there: Remote, storage: ObjectStorage, mo
     assert np.array_equal(Bank.open([there], SPEC)["a"], whole)
 
 
-def test_a_remote_bank_is_exported(there: Remote) -> None:
-    store.write(there, SPEC, {"a": rows(5, 1), "b": rows(3)}, HOP_S)
-    export(Bank.open([there], SPEC), Path("out"), "npy")
-    assert {file.stem: np.load(file).tolist() for file in Path("out").glob("*.npy")} == {
-        "a": rows(5, 1).tolist(),
-        "b": rows(3).tolist(),
-    }
-
-
 def test_banks_are_opened_by_name(remote: str) -> None:
     for dataset, shard in (("mine", "000"), ("mine", "001"), ("other", "000")):
         store.write(located(paths.features(dataset, shard, SPEC), remote), SPEC, {dataset + shard: rows(3)}, HOP_S)
@@ -511,7 +468,7 @@ def test_banks_are_imported_exported_and_compared(remote: str, capsys: pytest.Ca
     assert main(["verify"]) == 0
 
 
-def test_other_layouts_are_refused(there: Remote) -> None:
+def test_other_layouts_and_clips_of_another_update_are_damage(there: Remote) -> None:
     store.write(there, SPEC, PARTS, HOP_S)
     url = f"{there.url}/{objects.METADATA}"
     metadata = json.loads(objects.get(url))
@@ -519,11 +476,7 @@ def test_other_layouts_are_refused(there: Remote) -> None:
     put(url, json.dumps(metadata).encode())
     with pytest.raises(StoreError, match="absent or damaged"):
         store.read(there)
-
-
-def test_clips_of_another_update_are_damage(there: Remote) -> None:
-    clips = {"a": [(0.0, 4.0), (1.0, 2.0)]}
-    store.write(there, ListedSpec(), {"a": rows(2)}, HOP_S, clips=clips)
+    store.write(there, ListedSpec(), {"a": rows(2)}, HOP_S, clips={"a": [(0.0, 4.0), (1.0, 2.0)]})
     table = parquet.read_table(io.BytesIO(objects.get(f"{there.url}/index.parquet")))
     buffer = io.BytesIO()
     parquet.write_table(table.replace_schema_metadata({}), buffer)

@@ -16,8 +16,6 @@ from stepline.features import store
 from stepline.io import write_json
 from tests.features.conftest import HOP_S, LINE, SPEC
 
-pytest.importorskip("zarr")
-
 
 def test_a_bank_is_found_by_its_names_or_its_folder(folder: Path, tmp_path: Path) -> None:
     for name in (str(folder), folder, f"{SPEC.name}/{SPEC.id}", SPEC.name, tmp_path / folder):

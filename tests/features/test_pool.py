@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import stepline
@@ -23,8 +24,6 @@ from stepline.shots import Detection
 from stepline.spec import ClipSpec
 from tests.features import toy
 
-pytest.importorskip("zarr")
-pa = pytest.importorskip("pyarrow")
 SPEC: ClipSpec = replace(toy.SPEC, name="net", dimension=6)
 CONTENT = Detection(detector="content", threshold=None, min_shot_s=0.6)
 GAPS = [(3.0, 7.0, "lost")]
@@ -50,8 +49,7 @@ def written(spec: Any = SPEC, **changed: np.ndarray) -> Bank:
 
 
 @pytest.fixture
-def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bank:
-    monkeypatch.chdir(tmp_path)
+def bank() -> Bank:
     return written()
 
 
@@ -106,21 +104,14 @@ def test_only_what_changed_is_computed(bank: Bank) -> None:
     assert (files[0].read_bytes() != stamps[0][1], files[1].stat().st_ino) == (True, stamps[1][0])
     assert pool(written(), spec, "mine", SHOTS).computed == 1
     assert files[0].read_bytes() == stamps[0][1]
+    files[0].write_bytes(b"\x01" + stamps[0][1][1:])
+    assert pool(bank, spec, "mine", SHOTS).computed == 2
+    assert files[0].read_bytes() == stamps[0][1], "a damaged store is written anew"
     fewer = pool(bank, spec, "mine", SHOTS | {"b": [], "c": [(0.0, 1.0)]})
     assert (fewer.computed, fewer.kept, fewer.left) == (1, 1, {"b": "no segment of it is listed"})
     lost = pool(bank, spec, "mine", SHOTS | {"b": [(4.0, 6.0)]})
     assert (lost.computed, lost.left.keys()) == (1, {"b"})
     assert "lost" in lost.left["b"]
-
-
-def test_a_damaged_store_is_written_anew(bank: Bank) -> None:
-    spec = PooledSpec.of(bank, "shot")
-    pool(bank, spec, "mine", SHOTS)
-    file = paths.features("mine", "000", spec) / "features/c/0/0"
-    content = file.read_bytes()
-    file.write_bytes(b"\x01" + content[1:])
-    assert pool(bank, spec, "mine", SHOTS).computed == 2
-    assert file.read_bytes() == content
 
 
 def with_shots(detection: Detection) -> None:
@@ -186,14 +177,11 @@ def test_what_cannot_be_pooled_is_one_line(
     assert (error.startswith(line), error.count("\n")) == (True, 1), error
 
 
-def test_a_bank_without_videos_is_one_line(bank: Bank) -> None:
+def test_a_bank_without_videos_and_listed_clips_are_not_pooled(bank: Bank) -> None:
     spec = replace(SPEC, name="empty")
     store.write(paths.features("mine", "000", spec), spec, {}, 1.0)
     with pytest.raises(MissingError, match="^empty has no features of a video: run `snakemake`$"):
         PooledSpec.of(Bank.open([paths.features("mine", "000", spec)], spec), "shot")
-
-
-def test_listed_clips_are_not_pooled(bank: Bank) -> None:
     spec = replace(SPEC, name="clips", placement="middles")
     write_json(paths.spec_record(spec), spec.record())
     store.write(paths.features("mine", "000", spec), spec, {"a": ROWS["a"][:2]}, 1.0, clips={"a": [(1, 2), (5, 8)]})

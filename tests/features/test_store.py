@@ -2,13 +2,14 @@ import hashlib
 import math
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow
 import pytest
+import zarr
 from pyarrow import parquet
 
 from stepline.backbones.histogram import HistogramSpec
@@ -17,17 +18,11 @@ from stepline.features import store
 from stepline.features.bank import Bank
 from stepline.features.store import Part
 from stepline.io import read_json, write_json
+from tests.features.conftest import ListedSpec, content
 
-zarr = pytest.importorskip("zarr")
 SPEC = HistogramSpec()
 HALF = replace(SPEC, dtype="float16")
 HOP_S = 0.2
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListedSpec(HistogramSpec):
-    placement: str = "middles"
-    dtype: str = "float16"
 
 
 def rows(n: int, seed: int = 0) -> np.ndarray:
@@ -87,6 +82,8 @@ def test_rows_that_cannot_be_stored_are_named(tmp_path: Path, value: float, larg
     message = f"^a: row 4321 cannot be stored as {dtype}: its largest value is {largest}$"
     with pytest.raises(StoreError, match=message):
         store.write(tmp_path / "s", replace(SPEC, dtype=dtype), {"0": rows(3), "a": whole}, HOP_S)
+    with pytest.raises(StoreError, match="^b: its rows have 6 values, other rows 7$"):
+        store.write(tmp_path / "s", SPEC, {"a": rows(3), "b": rows(3)[:, 1:]}, HOP_S)
     assert not list(tmp_path.iterdir())
 
 
@@ -98,11 +95,6 @@ def test_stored_rows_are_written_as_they_are(tmp_path: Path) -> None:
     assert [block.sha256 for blocks in bank.blocks.values() for block in blocks] == [
         hashlib.sha256(part.tobytes()).hexdigest() for part in (tiny, rows(4).astype("<f2"))
     ]
-
-
-def test_videos_of_other_dimension_are_named(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="^b: its rows have 6 values, other rows 7$"):
-        store.write(tmp_path / "s", SPEC, {"a": rows(3), "b": rows(3)[:, 1:]}, HOP_S)
 
 
 def test_videos_are_asked_for_one_by_one(tmp_path: Path) -> None:
@@ -150,8 +142,7 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
     parts = {"b": rows(10, 1), "a": rows(5, 2)}
     store.write(tmp_path / "one", SPEC, parts, HOP_S)
     store.write(tmp_path / "two", SPEC, dict(sorted(parts.items())), HOP_S)
-    for path in (path for path in (tmp_path / "one").rglob("*") if path.is_file()):
-        assert path.read_bytes() == (tmp_path / "two" / path.relative_to(tmp_path / "one")).read_bytes()
+    assert content(tmp_path / "one") == content(tmp_path / "two")
 
 
 @pytest.mark.parametrize("how", ["compressed", "plain chunks", "gap", "several shards"])
@@ -159,7 +150,7 @@ def test_only_layouts_that_were_ever_written_are_read(tmp_path: Path, how: str) 
     parts = {"a": np.zeros((300, 7), np.float32), "b": rows(500)}
     store.write(tmp_path / "s", SPEC, parts, HOP_S)
     array = zarr.open_array(tmp_path / "s/features", mode="r")
-    content, attributes = array[:], dict(array.attrs)
+    values, attributes = array[:], dict(array.attrs)
     options = {
         "compressed": {"compressors": "auto", "shards": (1024, 7), "config": {"write_empty_chunks": True}},
         "plain chunks": {"compressors": None, "config": {"write_empty_chunks": True}},
@@ -175,9 +166,9 @@ def test_only_layouts_that_were_ever_written_are_read(tmp_path: Path, how: str) 
         attributes=attributes,
         **options,
     )
-    other[:] = content
+    other[:] = values
     if how == "plain chunks":
-        assert np.array_equal(store.read(tmp_path / "s").rows, content)
+        assert np.array_equal(store.read(tmp_path / "s").rows, values)
         (tmp_path / "s/features/c/3/0").unlink()
     with pytest.raises(StoreError, match="absent or damaged"):
         store.read(tmp_path / "s")
@@ -188,12 +179,6 @@ def test_a_store_may_be_empty(tmp_path: Path) -> None:
     assert Bank.open([tmp_path / "s"], HALF).videos == frozenset()
     read = store.read(tmp_path / "s").rows
     assert (read.shape, read.dtype) == ((0, SPEC.dimension), np.float16)
-
-
-def test_another_spec_is_refused_with_the_difference(tmp_path: Path) -> None:
-    store.write(tmp_path / "s", SPEC, {"a": rows(3)}, HOP_S)
-    with pytest.raises(StoreError, match=r"hues is 8, not 16$"):
-        Bank.open([tmp_path / "s"], replace(SPEC, hues=16))
 
 
 SHARD = "s/features/c/0/0"
@@ -291,6 +276,8 @@ def test_a_bank_spans_stores_and_holds_a_video_once(tmp_path: Path) -> None:
     assert Bank.open([tmp_path / "1", tmp_path / "2"], SPEC).videos == {"a", "b"}
     with pytest.raises(StoreError, match="a is in"):
         Bank.open([tmp_path / "1", tmp_path / "1"], SPEC)
+    with pytest.raises(StoreError, match=r"hues is 8, not 16$"):
+        Bank.open([tmp_path / "1"], replace(SPEC, hues=16))
 
 
 @pytest.mark.parametrize(

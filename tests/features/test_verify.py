@@ -1,6 +1,5 @@
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -8,32 +7,23 @@ import pytest
 
 import stepline
 from stepline import paths
-from stepline.availability import Record, write_availability
+from stepline.availability import write_availability
 from stepline.backbones.histogram import HistogramSpec
 from stepline.cli import main
 from stepline.errors import StoreError
 from stepline.features import store
-from stepline.features.extract import Work, extract
+from stepline.features.extract import Work
 from stepline.features.store import Part
 from stepline.features.verify import Checked, verify
-from stepline.io import read_json, sha256_file, write_json
-from stepline.media.process import Decoder
-from tests.media.clips import CFR_25, LIMITS, make
+from stepline.io import read_json, write_json
+from tests.features.conftest import SPEC, ListedSpec, content, rows
+from tests.features.test_extract import present
+from tests.features.test_extract import store as extracted
+from tests.media.clips import CFR_25, make
 
-pytest.importorskip("zarr")
-SPEC = HistogramSpec(dtype="float16")
 SHARD = paths.features("mine", "000", SPEC)
 MANIFEST = paths.features_manifest("mine", "000", SPEC)
 FOLDER = paths.spec_record(SPEC).parent
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListedSpec(HistogramSpec):
-    placement: str = "ends"
-
-
-def rows(n: int, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).random((n, 7), np.float32)
 
 
 PARTS = {"a": rows(5, 1), "b": [Part(rows(4, 2), 1.0, 0.9, 3.0), Part(rows(3, 3), 9.0, 9.0, 12.0)], "c": rows(9, 4)}
@@ -41,19 +31,14 @@ SOURCES = {video: video * 64 for video in "abc"}
 
 
 @pytest.fixture(autouse=True)
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def work() -> None:
     """Make two shards in a work folder."""
-    monkeypatch.chdir(tmp_path)
     write_json(paths.spec_record(SPEC), SPEC.record())
     for shard, parts in (("000", PARTS), ("001", {"d": rows(3, 5)})):
         store.write(paths.features("mine", shard, SPEC), SPEC, parts, 0.5, sources=SOURCES)
         write_json(paths.features_manifest("mine", shard, SPEC), {"videos": {}})
     (FOLDER / "mine/texts/v").mkdir(parents=True)  # an encoder's
     (FOLDER / "mine/000.parts").mkdir()
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def flip(path: Path, place: int) -> None:
@@ -132,27 +117,20 @@ def test_another_folder_is_refused() -> None:
         list(verify(Path("features")))
 
 
-def test_the_next_run_makes_only_what_was_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_run_makes_only_what_was_damaged(decoded: list[str]) -> None:
     pytest.importorskip("cv2")
     spec = HistogramSpec()
-    clips = [make(Path(f"{video}.mp4").absolute(), CFR_25) for video in "abc"]
-    records = [Record(video=c.stem, status="present", path=str(c), sha256=sha256_file(c)) for c in clips]
-    write_availability("availability.json", records)
+    write_availability("availability.json", [present(make(Path(f"{video}.mp4").absolute(), CFR_25)) for video in "abc"])
     write_json(paths.spec_record(spec), spec.record())
-    shard, manifest = paths.features("clips", "000", spec), paths.features_manifest("clips", "000", spec)
-    options = {"device": "cpu", "batch_size": None, "decoders": 1}
+    shard = paths.features("clips", "000", spec)
 
     def run() -> dict[str, bytes]:
-        work = Work(spec=spec, store=shard)
-        lock = paths.features_lock("clips", "000")
-        extract(Path("availability.json"), [work], manifest, lock=lock, limits=LIMITS, options=options)
-        return content(shard) | {"manifest": manifest.read_bytes()}
+        extracted(Path(), Work(spec=spec, store=shard))
+        return content(shard) | {"manifest": Path("manifest.json").read_bytes()}
 
     before = run()
     flip(shard / "features/c/0/0", 20 * 4 * spec.dimension)  # 15 rows a video: it is b's
     assert Checked(shard, ["b"]) in list(verify(paths.spec_record(spec).parent))
-    decoded = []
-    decode = Decoder.__call__
-    monkeypatch.setattr(Decoder, "__call__", lambda *a, **o: (decoded.append(a[2].stem), decode(*a, **o))[1])
+    decoded.clear()
     assert run() == before
     assert decoded == ["b"]

@@ -11,7 +11,6 @@ import pytest
 
 pytest.importorskip("av")
 pytest.importorskip("cv2")
-pytest.importorskip("zarr")
 
 from stepline import config, paths
 from stepline.availability import Record, read_manifest, write_availability

@@ -15,7 +15,6 @@ from stepline.pipeline import Pipeline
 from tests.media.clips import make
 
 pytest.importorskip("av")
-pytest.importorskip("zarr")
 PROBE = """
 from stepline.spec import ClipSpec
 SPEC = ClipSpec(name="probe", label="rgb", revision=1, architecture="file", weights=(), licence="Apache-2.0",

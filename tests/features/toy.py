@@ -41,5 +41,12 @@ class Toy(torch.nn.Module):
         return self.conv(clips).square().mean(dim=(2, 3, 4))
 
 
+class Means(torch.nn.Module):
+    """The mean of each colour."""
+
+    def forward(self, clips: torch.Tensor) -> torch.Tensor:
+        return clips.mean(dim=(2, 3, 4))
+
+
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> Any:
     return Toy(spec.dimension)

@@ -29,8 +29,9 @@ from stepline.features.extract import Work
 from stepline.io import read_json
 from stepline.media.clip import write_clip
 from stepline.spec import ClipSpec
+from tests.features.conftest import decoded
 from tests.features.reference import distances, footage, rows
-from tests.features.test_extract import decoded, present, store
+from tests.features.test_extract import present, store
 from tests.parity import weight
 
 __all__ = ["decoded"]

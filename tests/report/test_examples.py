@@ -3,11 +3,8 @@
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-pytest.importorskip("jinja2")
 
 from stepline.report.examples import Answer, Clip, Example, Examples, Shown, marked, words, write_examples
 

@@ -6,10 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
-
 from matplotlib.figure import Figure
 
 from stepline.report import Picture, study
@@ -81,9 +77,6 @@ def test_a_count_is_no_percentage_and_what_has_no_number_is_not_drawn(tmp_path: 
     counted = number(table="8", metric="videos", context_s=None, score={"metrics": {"videos": {"value": 43}}})
     text = page(tmp_path, build([counted, number(table="9", score=None)], None))
     assert alts(text) == ["Videos: MiniLM L zero-shot 43."]
-
-
-def test_the_papers_numbers_are_drawn_before_any_is_computed(tmp_path: Path) -> None:
     (tmp_path / "paper.csv").write_text(PAPER)
     text = page(tmp_path, build([number(score=None)], tmp_path / "paper.csv"))
     assert alts(text) == ["Acc in percent: nothing computed yet."]

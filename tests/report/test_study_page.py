@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
-
 from stepline.needs import Need
 from tests.browser import PHONE, opened
 from tests.report.test_study import page as write

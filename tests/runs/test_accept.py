@@ -42,22 +42,17 @@ def test_accepted_predictions_are_not_named_again_and_keep_what_made_them(
     assert "of constant, drawn: " in next(changed.stale())
 
 
-def test_predictions_of_the_source_at_hand_need_no_acceptance(tmp_path: Path) -> None:
-    made = tiny(tmp_path / "tiny")
-    write_releases()
-    Verbs(made).predict("first", "three", "all")
-    assert accept(type(made), "tiny", "constant") == 0
-    assert "accepted" not in read_json(RECORD)["method"]
-
-
-def test_accepted_scores_keep_their_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_of_the_source_at_hand_needs_no_acceptance_and_accepted_scores_keep_their_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = tiny(tmp_path / "tiny")
     write_releases()
     Verbs(made).predict("first", "three", "all")
     Verbs(made).score("first", "three", "all")
     score = Path("results/tiny/scores/first/three/all.json")
     before, time = read_json(score), score.stat().st_mtime_ns
-    assert accept(type(made), "tiny", "scores") == 0
+    assert accept(type(made), "tiny", "constant") == accept(type(made), "tiny", "scores") == 0
+    assert "accepted" not in read_json(RECORD)["method"]
     monkeypatch.setattr(type(made), "scoring_source", classmethod(lambda cls: "5" * 8))
     assert len(list(made.stale())) == 1
     assert accept(type(made), "tiny", "scores") == 1

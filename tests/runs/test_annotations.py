@@ -24,8 +24,7 @@ from tests.benchmark.tiny import Tiny, tiny
 VIDEOS = (Video(id="x", split="val", duration_s=9.5), Video(id="y", duration_s=8.0))
 
 
-def test_of_a_users_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_of_a_users_data_set() -> None:
     write_text("segments.csv", "video,start_s,end_s,label\nx,2,3,stir\nx,0,1.5,cut\n")
     write_text(paths.shards("mine"), "video,shard\nx,000\ny,000\n")
     records = [Record(video="x", status="present", duration_s=10.0), Record(video="y", status="gone")]
@@ -44,7 +43,6 @@ def in_time(self: Tiny, inputs: Any, video: str, made: None) -> InTime | None:
 
 
 def test_of_a_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Tiny, "in_time", in_time)
     made = tiny(tmp_path)
     dataset = made.datasets["first"]
@@ -62,10 +60,7 @@ def test_an_absent_release_is_one_line() -> None:
         annotations(absent, [])
 
 
-def test_no_export_has_times_after_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_no_export_has_times_after_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     Path("videos").mkdir()
     for video in "xy":
         Path(f"videos/{video}.webm").touch()

@@ -56,12 +56,9 @@ def test_a_line_of_another_window_is_that_of_its_job(made: Tiny, monkeypatch: py
     assert text.count("error on test: 2.5000") == 1
 
 
-def test_what_was_not_computed_says_what_it_needs(made: Tiny) -> None:
+def test_what_was_not_computed_or_has_no_record_is_made_again(made: Tiny) -> None:
     with pytest.raises(MissingError, match="^fitted on first at all was not computed: needs features:net/first: "):
         explain(TABLE, "fitted", "all", "first")
-
-
-def test_predictions_without_a_record_are_made_again(made: Tiny) -> None:
     path = paths.predictions("tiny", "first", "three", "all")
     path.with_suffix(".json").unlink()
     with pytest.raises(MissingError, match="^three on first at all has predictions without a record: ") as error:
@@ -100,11 +97,6 @@ def test_a_damaged_score_is_one_line(made: Tiny) -> None:
         explain(TABLE, "three", "all", "first")
 
 
-def test_a_window_that_no_line_has_is_one_line(made: Tiny) -> None:
-    with pytest.raises(MissingError, match="^three on first at 60s has no line; choose a window length from all$"):
-        explain(TABLE, "three", "60s", "first")
-
-
 def test_what_is_not_predicted_is_one_line(tmp_path: Path) -> None:
     write_releases()
     lines = [{"entry": "people", "method": "P"}]
@@ -127,6 +119,8 @@ def test_a_metric_without_a_value_says_once_what_it_needs(made: Tiny) -> None:
 
 
 def test_what_no_table_has_is_one_line(made: Tiny) -> None:
+    with pytest.raises(MissingError, match="^three on first at 60s has no line; choose a window length from all$"):
+        explain(TABLE, "three", "60s", "first")
     with pytest.raises(ConfigError, match="^results/tiny/table1.csv has no line for 'x' on 'first'; its entries"):
         explain(TABLE, "x", "all", "first")
     with pytest.raises(

@@ -112,12 +112,6 @@ def test_a_metric_that_is_missing_something_leaves_the_others(tmp_path: Path, mo
     ]
 
 
-def test_a_score_that_came_after_the_jobs_were_listed_is_waited_for(tmp_path: Path) -> None:
-    write_score("three", WITHIN)
-    write_pairs(planned(tmp_path, THREE + DRAWN))
-    assert [each["needs"] for each in lines()] == ["score:drawn"]
-
-
 @pytest.mark.parametrize(("n", "least"), [(2, "2/4 = 0.500"), (6, "2/64 = 0.031"), (7, None)])
 def test_few_videos_are_no_test(tmp_path: Path, n: int, least: str | None) -> None:
     for entry in ("three", "drawn"):
@@ -127,7 +121,10 @@ def test_few_videos_are_no_test(tmp_path: Path, n: int, least: str | None) -> No
     assert least is None or f"videos had the same sign, a two-sided sign test would give p = {least}" in text()
 
 
-def test_a_benchmark_without_pairs_says_so(tmp_path: Path) -> None:
-    write_pairs(planned(tmp_path))
+def test_a_benchmark_without_pairs_says_so_and_a_score_that_came_later_is_waited_for(tmp_path: Path) -> None:
+    write_pairs(planned(tmp_path / "none"))
     assert lines() == []
     assert "No pair has values." in text()
+    write_score("three", WITHIN)
+    write_pairs(planned(tmp_path / "one", THREE + DRAWN))
+    assert [each["needs"] for each in lines()] == ["score:drawn"]

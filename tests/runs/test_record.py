@@ -44,21 +44,14 @@ def test_it_says_what_made_the_predictions(tmp_path: Path) -> None:
     assert found["method"] == {"module": "tests.benchmark.tiny", "source": made.source(made.kinds["fitted"])}
 
 
-def test_inputs_stand_with_their_sha256(tmp_path: Path) -> None:
+def test_inputs_and_releases_stand_with_their_sha256(tmp_path: Path) -> None:
     made = tiny(tmp_path)
     found = predicted(made)["inputs"]
     assert found == {str(path): sha256_file(path) for path in made.predict_inputs(job(made, "fitted"))}
     assert len([path for path in found if path.endswith(".safetensors")]) == 2
-    assert [*predicted(made, "three")["inputs"]] == ["datasets/tiny/first/release.json"]
-
-
-def test_releases_stand_with_their_origin_and_files(tmp_path: Path) -> None:
-    assert predicted(tiny(tmp_path), "three")["releases"] == {
-        "first": {
-            "origin": "https://tiny/1/first/numbers.json",
-            "files": {"numbers.json": hashlib.sha256(CONTENT).hexdigest()},
-        }
-    }
+    three, files = predicted(made, "three"), {"numbers.json": hashlib.sha256(CONTENT).hexdigest()}
+    assert [*three["inputs"]] == ["datasets/tiny/first/release.json"]
+    assert three["releases"] == {"first": {"origin": "https://tiny/1/first/numbers.json", "files": files}}
 
 
 def test_versions_and_how_the_run_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,9 +63,6 @@ def test_versions_and_how_the_run_was_started(tmp_path: Path, monkeypatch: pytes
     assert found["versions"].keys() == {"python", *record.LIBRARIES, "conda"}
     assert found["versions"]["numpy"] == version("numpy")
     assert found["versions"]["conda"] == "no"
-
-
-def test_the_environment_of_conda_stands_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONDA_PREFIX", "/data/.snakemake/conda/0123abcd_")
     assert predicted(tiny(tmp_path), "three")["versions"]["conda"] == "no"
     monkeypatch.setenv("STEPLINE_CONDA", "1")

@@ -80,26 +80,10 @@ class TestSummary:
             interval = bootstrap_interval([*per_video.values()], samples=100, seed=0, weights=[*of_video.values()])
             assert found["ci"] == pytest.approx(interval)
 
-    def test_weights_are_those_of_units(self) -> None:
-        found = _summary({0: values([0, 100], "ab", weights=np.array([3.0, 1.0]))}, OPTIONS, drawn=False)
-        assert (found["value"], found["weights"]) == (25, {"a": 3, "b": 1})
-
-    def test_what_is_nan_is_left_out_of_seeds_and_videos(self) -> None:
-        found = _summary({1: values([NAN, 10, 20], "abb"), 2: values([NAN, NAN, 40], "abb")}, OPTIONS, drawn=True)
-        assert found["per_seed"] == [15, 40]
-        assert (found["per_video"], found["n_videos"]) == ({"b": 20}, 1)
-
-    def test_a_seed_without_any_unit_is_zero(self) -> None:
-        found = _summary({1: values([100, 100], "ab"), 2: values([NAN, NAN], "ab")}, OPTIONS, drawn=True)
-        assert (found["per_seed"], found["value"]) == ([100, 0], 50)
-        assert found["per_video"] == {"a": 100, "b": 100}
-
-    def test_what_no_seed_decides_is_counted_once(self) -> None:
+    def test_what_no_seed_decides_is_counted_once_and_entries_that_draw_nothing_have_no_seeds(self) -> None:
         by_seed = {seed: values([1, 3], "ab", drawn=False) for seed in (1, 2)}
         found = _summary(by_seed, OPTIONS, drawn=True)
         assert (found["per_seed"], found["seeds"], found["sd"]) == ([2], [], None)
-
-    def test_entries_that_draw_nothing_have_no_seeds(self) -> None:
         assert _summary({0: values([1], "a")}, OPTIONS, drawn=False)["seeds"] == []
 
     def test_units_that_depend_on_other_videos_have_no_interval(self) -> None:

@@ -33,11 +33,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
     monkeypatch.setattr(Tiny, "prediction", Spans)
     made = tiny(tmp_path)
     for entry, release, videos in (("three", "first", "efgh"), ("drawn", "first", "f"), ("three", "second", "e")):
-        spans = [
-            Spans(seed=seed, split="test", video=video, segments=((0, float(seed)),))
-            for seed in (7, 2)
-            for video in videos
-        ]
+        each = [(seed, video) for seed in (7, 2) for video in videos]
+        spans = [Spans(seed=seed, split="test", video=video, segments=((0, float(seed)),)) for seed, video in each]
         spec = made.spec(made.job(release, entry, "all"))
         path = paths.predictions("tiny", release, entry, "all")
         write_predictions(path, Spans, spans, spec=spec, needs=[], selection="")
@@ -52,14 +49,11 @@ def test_of_each_entry_its_lowest_seed_is_shown(made: Tiny) -> None:
     }
 
 
-def test_videos_stand_over_time_with_what_is_annotated(made: Tiny) -> None:
+def test_videos_stand_over_time_with_what_is_annotated_and_those_that_are_there_with_a_command(made: Tiny) -> None:
     pictures = timelines(made, {"drawn": "Drawn", "three": "Three"}, lambda release: TRUTH)
     assert [picture.caption for picture in pictures] == ["e, first", "f, first", "g, first", "e, second"]
     assert pictures[1].alt == "Segments of f over time: annotated 2; Drawn 1; Three 1"
     assert pictures[0].alt == "Segments of e over time: annotated 2; Three 1"
-
-
-def test_a_video_that_is_there_has_the_command_of_its_timeline(made: Tiny) -> None:
     for record in (Record(video="e", status="present"), Record(video="f", status="failed")):
         for dataset in ("first", "second"):
             write_availability(paths.videos(dataset) / f"{record.video}.json", [record])

@@ -15,14 +15,12 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-pytest.importorskip("zarr")
 pytest.importorskip("torch")
 faiss = pytest.importorskip("faiss")
 
 from stepline import cli, paths  # noqa: E402
 from stepline.backbones import registry  # noqa: E402
 from stepline.errors import ConfigError, MissingError, StoreError  # noqa: E402
-from stepline.features import store  # noqa: E402
 from stepline.io import write_text  # noqa: E402
 from stepline.pipeline import Pipeline  # noqa: E402
 from stepline.report.search import lines  # noqa: E402
@@ -30,9 +28,9 @@ from stepline.search import indexed, indexing, sources  # noqa: E402
 from stepline.search.index import Index  # noqa: E402
 from stepline.search.searcher import Found, Searcher  # noqa: E402
 from stepline.search.state import state  # noqa: E402
-from stepline.spec import ClipSpec, TextSpec  # noqa: E402
+from stepline.spec import TextSpec  # noqa: E402
 from tests.search import test_searcher as colours  # noqa: E402
-from tests.search.test_searcher import configured  # noqa: E402
+from tests.search.test_searcher import configured, registered  # noqa: E402
 
 SPEC = replace(colours.SPEC, dimension=32)
 TOWER = replace(colours.TOWER, dimension=32, max_tokens=9)
@@ -54,15 +52,12 @@ def load_text(spec: TextSpec, files: Mapping[str, Path]) -> Tower:
     return Tower()
 
 
-def registered(patched: pytest.MonkeyPatch) -> None:
-    patched.setitem(registry.FAMILIES, "colours", __name__)
-    patched.setattr(registry, "presets", lambda: {"colours": SPEC})
-    patched.setattr(registry, "towers", lambda: {TOWER.name: TOWER})
+OWN = __name__, SPEC, TOWER
 
 
 @pytest.fixture(autouse=True)
 def _family(monkeypatch: pytest.MonkeyPatch) -> None:
-    registered(monkeypatch)
+    registered(monkeypatch, *OWN)
 
 
 def rows(seed: int = 0) -> dict[str, np.ndarray]:
@@ -74,11 +69,10 @@ def rows(seed: int = 0) -> dict[str, np.ndarray]:
     return {f"v{number:02d}": each for number, each in enumerate(values)}
 
 
-def put(values: Mapping[str, np.ndarray], spec: ClipSpec = SPEC) -> Pipeline:
+def put(values: Mapping[str, np.ndarray]) -> Pipeline:
     """Store the rows, a second apart."""
     pipeline = configured("colours")
-    spec = pipeline.features.spec_of("colours")  # type: ignore[assignment]
-    store.write(paths.features("mine", "000", spec), spec, values, 1.0)
+    colours.put(pipeline, values)
     return pipeline
 
 
@@ -88,7 +82,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ready")
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
-        registered(patched)
+        registered(patched, *OWN)
         indexing.build(put(rows()), "colours")
     return folder
 
@@ -153,22 +147,19 @@ def test_matches_by_index_are_those_of_all_rows_and_its_recall_is_stated(pipelin
     assert np.mean(recalled) == pytest.approx(index.recalls["texts"].at_10, abs=0.03)
 
 
-def test_more_matches_than_the_candidates_have_are_those_of_all_rows(pipeline: Pipeline) -> None:
-    found = Searcher.open(pipeline).ask(TEXT, top=21, window_s=1000)
-    assert found.compared == "all 6,000 rows were compared"
-    assert len(found.matches) == VIDEOS
-    assert moments(found) == moments(Searcher.open(pipeline, exact=True).ask(TEXT, top=21, window_s=1000))
-
-
-def test_moments_like_one_are_found_by_index_and_chosen_videos_are_compared_whole(
+def test_more_matches_than_the_candidates_have_and_chosen_videos_are_compared_whole(
     pipeline: Pipeline, index: Index
 ) -> None:
-    near, every = Searcher.open(pipeline, needs_text=False), Searcher.open(pipeline, exact=True)
+    near, every = Searcher.open(pipeline), Searcher.open(pipeline, exact=True)
     found = near.like("v03", 42.0)
     assert found.compared == f"by index: {index.recalls['rows']}"
     assert len({*moments(found)} & {*moments(every.like("v03", 42.0))}) >= 9
     assert ("v03", 42.0) not in [each[:2] for each in moments(found)]
-    few = Searcher.open(pipeline).ask(TEXT, videos=["v01", "v02"])
+    many = near.ask(TEXT, top=21, window_s=1000)
+    assert many.compared == "all 6,000 rows were compared"
+    assert len(many.matches) == VIDEOS
+    assert moments(many) == moments(every.ask(TEXT, top=21, window_s=1000))
+    few = near.ask(TEXT, videos=["v01", "v02"])
     assert few.compared == "all 600 rows were compared"
     assert moments(few) == moments(every.ask(TEXT, videos=["v01", "v02"]))
 
@@ -206,7 +197,9 @@ def test_an_index_of_changed_features_is_not_used(pipeline: Pipeline, index: Ind
     assert Searcher.open(pipeline).ask(TEXT).compared.startswith("by index")
 
 
-def test_an_index_is_used_only_where_its_recall_is_stated_and_high(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_is_used_only_where_its_recall_is_stated_and_high_and_faiss_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(indexing, "INSTRUCTIONS", ("cut the onion",))
     pipeline = put(rows())
     index = indexing.build(pipeline, "colours")
@@ -217,6 +210,10 @@ def test_an_index_is_used_only_where_its_recall_is_stated_and_high(monkeypatch: 
     monkeypatch.setattr(indexed, "LEAST_RECALL", 1.01)
     hint = Searcher.open(pipeline).like("v03", 42.0).hint
     assert hint == f"the index is not used: {index.recalls['rows']}, is below 1.01"
+    monkeypatch.setattr("stepline.search.index.find_spec", lambda name: None)
+    found = Searcher.open(pipeline).ask(TEXT)
+    assert found.compared == "all 6,000 rows were compared"
+    assert "the package faiss is not installed: pip install" in found.hint
 
 
 def test_rows_are_read_only_where_they_are_needed_and_those_of_shown_videos_are_checked(pipeline: Pipeline) -> None:
@@ -278,13 +275,6 @@ def test_what_cannot_have_an_index_is_one_line(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingError, match=r"needs the package faiss: pip install .*\[index\]"):
         indexing.build(few, "colours")
-
-
-def test_without_faiss_all_rows_are_compared(pipeline: Pipeline, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepline.search.index.find_spec", lambda name: None)
-    found = Searcher.open(pipeline).ask(TEXT)
-    assert found.compared == "all 6,000 rows were compared"
-    assert "the package faiss is not installed: pip install" in found.hint
 
 
 def test_a_large_bank_without_an_index_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,52 +14,42 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-pytest.importorskip("zarr")
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from stepline import cli, paths  # noqa: E402
-from stepline.asr import transcript  # noqa: E402
-from stepline.asr.transcript import Sentence  # noqa: E402
-from stepline.availability import Record, write_availability, write_manifest  # noqa: E402
-from stepline.backbones import registry  # noqa: E402
-from stepline.backbones.registry import presets, tower_of, towers  # noqa: E402
-from stepline.backbones.sentence import MODELS, model_files  # noqa: E402
-from stepline.cli.search import moment  # noqa: E402
-from stepline.config import validate  # noqa: E402
-from stepline.datasets import hirest  # noqa: E402
-from stepline.datasets.studies import Study  # noqa: E402
-from stepline.errors import ConfigError, MissingError, StoreError  # noqa: E402
-from stepline.features import store  # noqa: E402
-from stepline.features.bank import Bank  # noqa: E402
-from stepline.features.extract import extract  # noqa: E402
-from stepline.features.pool import PooledSpec, pool  # noqa: E402
-from stepline.features.work import works  # noqa: E402
-from stepline.io import sha256_file, write_text  # noqa: E402
-from stepline.pipeline import Pipeline  # noqa: E402
-from stepline.plans import pipeline as pipeline_of  # noqa: E402
-from stepline.search import searcher, sources, transcripts  # noqa: E402
-from stepline.search.searcher import CAPTIONED, EQUAL, SAID, SEEN, SPOKEN, Found, Match, Searcher, Spread, checked  # noqa: E402
-from stepline.search.state import state  # noqa: E402
-from stepline.search.steps import Step  # noqa: E402
-from stepline.spec import ClipSpec, TextSpec  # noqa: E402
-from tests.media.clips import LIMITS, make  # noqa: E402
+from stepline import cli, paths
+from stepline.asr import transcript
+from stepline.asr.transcript import Sentence
+from stepline.availability import Record, write_availability, write_manifest
+from stepline.backbones import registry
+from stepline.backbones.registry import presets, tower_of, towers
+from stepline.backbones.sentence import MODELS, model_files
+from stepline.cli.search import moment
+from stepline.config import validate
+from stepline.datasets import hirest
+from stepline.datasets.studies import Study
+from stepline.errors import ConfigError, MissingError, StoreError
+from stepline.features import store
+from stepline.features.bank import Bank
+from stepline.features.pool import PooledSpec, pool
+from stepline.features.work import works
+from stepline.io import write_text
+from stepline.pipeline import Pipeline
+from stepline.plans import pipeline as pipeline_of
+from stepline.search import searcher, sources, transcripts
+from stepline.search.searcher import CAPTIONED, EQUAL, SAID, SEEN, SPOKEN, Found, Match, Searcher, Spread, checked
+from stepline.search.state import state
+from stepline.search.steps import Step
+from stepline.spec import ClipSpec, TextSpec
+from tests.features import toy
+from tests.features.test_extract import present
+from tests.features.test_extract import store as extracted
+from tests.media.clips import make
 
 COLOURS = {"red": (1, -1, -1), "green": (-1, 1, -1), "blue": (-1, -1, 1)}
-SPEC = ClipSpec(
-    name="colours",
-    label="1fps",
-    revision=1,
-    fps=1,
-    architecture="colours",
-    weights=(),
-    licence="Apache-2.0",
-    num_frames=1,
-    steps=(("short_side", 32, "swscale_bicubic"), ("centre_crop", 32, "round")),
-    mean=(0.5, 0.5, 0.5),
-    std=(0.5, 0.5, 0.5),
-    output="mean",
-    dimension=3,
-)
+SPEC = replace(
+    toy.SPEC, name="colours", label="1fps", fps=1, architecture="colours", num_frames=1, hop=1, mean=(0.5, 0.5, 0.5),
+    std=(0.5, 0.5, 0.5), output="mean", dimension=3,
+)  # fmt: skip
 TOWER = TextSpec(
     name="colours-text",
     label="words2",
@@ -73,13 +63,8 @@ TOWER = TextSpec(
 )
 
 
-class Mean(torch.nn.Module):
-    def forward(self, clips: Any) -> Any:
-        return clips.mean(dim=(2, 3, 4))
-
-
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> Any:
-    return Mean()
+    return toy.Means()
 
 
 class Tower:
@@ -96,11 +81,16 @@ def load_text(spec: TextSpec, files: Mapping[str, Path]) -> Tower:
     return Tower()
 
 
+def registered(patched: pytest.MonkeyPatch, module: str = __name__, spec: ClipSpec = SPEC, tower: Any = TOWER) -> None:
+    """Make a family of one network, ``colours``, and its tower known."""
+    patched.setitem(registry.FAMILIES, "colours", module)
+    patched.setattr(registry, "presets", lambda: {"colours": spec})
+    patched.setattr(registry, "towers", lambda: {tower.name: tower})
+
+
 @pytest.fixture(autouse=True)
 def _family(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.FAMILIES, "colours", __name__)
-    monkeypatch.setattr(registry, "presets", lambda: {"colours": SPEC})
-    monkeypatch.setattr(registry, "towers", lambda: {TOWER.name: TOWER})
+    registered(monkeypatch)
 
 
 class Words:
@@ -133,15 +123,11 @@ def configured(*backbones: str, **more: Any) -> Pipeline:
     return Pipeline.of(validate({"datasets": {"mine": mine}}), "mine")
 
 
-def put(pipeline: Pipeline, rows: Mapping[str, Any], spec: ClipSpec = SPEC) -> None:
-    """Store rows, a second apart, as the features of the network."""
-    made = {video: np.float32(each) for video, each in rows.items()}
-    store.write(
-        paths.features("mine", "000", pipeline.features.spec_of("colours")),
-        pipeline.features.spec_of("colours"),
-        made,
-        1.0,
-    )
+def put(pipeline: Pipeline, rows: Mapping[str, Any], **more: Any) -> None:
+    """Store rows, a second apart, or their parts, as the features of the network."""
+    made = {video: each if store.Part in map(type, each) else np.float32(each) for video, each in rows.items()}
+    spec = pipeline.features.spec_of("colours")
+    store.write(paths.features("mine", "000", spec), spec, made, 1.0, **more)
 
 
 def say(pipeline: Pipeline, said: Mapping[str, list[tuple[str, float]]]) -> None:
@@ -178,21 +164,8 @@ def test_what_was_planted_in_videos_is_found_first() -> None:
     pipeline = configured("histogram", "colours")
     filmed("a", "blue", 12, 15)
     filmed("b", "red", 20, 22)
-    records = [
-        Record(video=name, status="present", path=f"clips/{name}.mp4", sha256=sha256_file(f"clips/{name}.mp4"))
-        for name in ("a", "b")
-    ]
-    write_availability(paths.availability("mine", "000"), records)
-    work = works(pipeline, "colours", "000")
-    options = {"device": "cpu", "batch_size": None, "decoders": 1}
-    extract(
-        paths.availability("mine", "000"),
-        work,
-        Path("manifest.json"),
-        lock=Path("lock"),
-        limits=LIMITS,
-        options=options,
-    )
+    write_availability("availability.json", [present(Path(f"clips/{name}.mp4")) for name in ("a", "b")])
+    extracted(Path(), *works(pipeline, "colours", "000"))
     for colour, video, time_s in (("red", "b", 20.0), ("blue", "a", 12.0)):
         found = find(pipeline, colour)
         assert (found.backbone, found.similarity, found.searched, found.listed) == ("colours", "cosine", 2, 2)
@@ -233,17 +206,16 @@ def test_times_are_those_of_spans_and_of_listed_clips(monkeypatch: pytest.Monkey
         store.Part(np.float32([green, green]), 5.0, 5.0, 7.0),
         store.Part(np.float32([green, red]), 40.0, 40.0, 42.0),
     ]
-    folder = paths.features("mine", "000", pipeline.features.spec_of("colours"))
-    store.write(folder, pipeline.features.spec_of("colours"), {"a": spans}, 1.0)
+    put(pipeline, {"a": spans})
     assert places(find(pipeline, "red").matches)[0] == ("a", 41.0)
 
     monkeypatch.setattr(registry, "presets", lambda: {"colours": replace(SPEC, placement="middles")})
     Path("clips.csv").write_text("video,start_s,end_s\na,3.5,5\na,20,25\n")
     pipeline = configured("colours", clips="clips.csv")
-    folder = paths.features("mine", "000", pipeline.features.spec_of("colours"))
-    rows, clips = {"a": np.float32([green, red])}, {"a": [(3.5, 5.0), (20.0, 25.0)]}
-    store.write(folder, pipeline.features.spec_of("colours"), rows, 1.0, clips=clips)
-    assert places(find(pipeline, "red").matches) == [("a", 20.0), ("a", 3.5)]
+    put(pipeline, {"a": [green, red]}, clips={"a": [(3.5, 5.0), (20.0, 25.0)]})
+    found = find(pipeline, "red")
+    assert places(found.matches) == [("a", 20.0), ("a", 3.5)]
+    assert span(found) == (20.0, 25.0), "the moment of a listed clip ends with it"
 
 
 def test_features_on_object_storage_are_found(remote: str) -> None:
@@ -284,11 +256,12 @@ def test_what_is_said_is_found_and_each_sentence_is_encoded_once(words: None) ->
     assert (made.parents[3] / "spec.json").exists()
 
 
-def test_an_english_encoder_says_so_where_another_language_is_spoken(
+def test_unsaid_words_are_named_and_another_language_than_that_of_the_encoder(
     words: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipeline = configured("histogram")
     say(pipeline, {"a": [("boil the water", 1.0)]})
+    assert find(pipeline, "boil Zucchini water").unsaid == ("zucchini",)
     assert find(pipeline, "water").hint == ""
     monkeypatch.setattr(transcripts.Transcripts, "language", lambda *_: "de")
     assert find(pipeline, "water").hint.startswith("minilm was trained on English, and transcripts are in de: ")
@@ -474,16 +447,6 @@ def test_the_moment_that_is_seen_is_a_quarter_of_32_frames_on_each_side_of_the_b
     assert (span(found, 1), found.videos[1].peak_s) == ((82.0, 246.0 + 1), 164.0)
 
 
-def test_the_moment_of_a_listed_clip_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "presets", lambda: {"colours": replace(SPEC, placement="middles")})
-    Path("clips.csv").write_text("video,start_s,end_s\na,3.5,5\na,20,25\n")
-    pipeline = configured("colours", clips="clips.csv")
-    rows, clips = {"a": np.float32([COLOURS["green"], COLOURS["red"]])}, {"a": [(3.5, 5.0), (20.0, 25.0)]}
-    spec = pipeline.features.spec_of("colours")
-    store.write(paths.features("mine", "000", spec), spec, rows, 1.0, clips=clips)
-    assert span(find(pipeline, "red")) == (20.0, 25.0)
-
-
 def test_the_moment_that_is_heard_is_a_quarter_of_the_sentences_on_each_side_of_the_best(words: None) -> None:
     pipeline = configured("histogram")
     say(pipeline, {"a": [(f"word{place}", 10.0 * place) for place in range(12)]})
@@ -525,9 +488,7 @@ def test_the_joint_models_steps_come_first_where_rows_are_seconds(words: None, m
     monkeypatch.setattr(searcher, "joint_steps", steps)
     pipeline, green = configured("colours"), COLOURS["green"]
     shifted = [store.Part(np.float32([green] * 3), 5.0, 5.0, 8.0)]
-    spec = pipeline.features.spec_of("colours")
-    rows = {"a": np.float32([COLOURS["red"]] * 3), "b": shifted, "c": np.float32([green] * 4)}
-    store.write(paths.features("mine", "000", spec), spec, rows, 1.0)
+    put(pipeline, {"a": [COLOURS["red"]] * 3, "b": shifted, "c": [green] * 4})
     say(pipeline, {video: [("a red door", 0.0)] for video in ("a", "b")} | {"c": [("a red door", 1.0)]})
     found = {each.video: each for each in find(pipeline, "red").videos}
     assert found["a"].steps == (Step(0.0, 1.0, "paint it"),)
@@ -560,12 +521,6 @@ def test_by_words_nothing_is_encoded_and_unknown_words_are_named(monkeypatch: py
     assert places(find(pipeline, "WATER").matches) == [("a", 31.5), ("a", 4.0)]
     with pytest.raises(ConfigError, match="words knows no word of 'zzz'"):
         find(pipeline, "zzz")
-
-
-def test_words_that_no_transcript_has_are_named_beside_what_is_meant(words: None) -> None:
-    pipeline = configured("histogram")
-    say(pipeline, {"a": [("boil the water", 4.0)]})
-    assert find(pipeline, "boil Zucchini water").unsaid == ("zucchini",)
 
 
 def test_named_videos_alone_are_searched() -> None:

@@ -4,12 +4,10 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("zarr")
 pytest.importorskip("torch")
 
 from stepline import paths
 from stepline.availability import write_availability, write_manifest
-from stepline.backbones import registry
 from stepline.config import validate
 from stepline.io import write_text
 from stepline.plans import pipeline as pipeline_of
@@ -22,9 +20,7 @@ from tests.search.test_searcher import configured, put, say
 @pytest.fixture(autouse=True)
 def _files(monkeypatch: pytest.MonkeyPatch) -> None:
     """A network with a tower, an encoder of sentences and a joint model, each of one file."""
-    monkeypatch.setitem(registry.FAMILIES, "colours", colours.__name__)
-    monkeypatch.setattr(registry, "presets", lambda: {"colours": colours.SPEC})
-    monkeypatch.setattr(registry, "towers", lambda: {colours.TOWER.name: colours.TOWER})
+    colours.registered(monkeypatch)
     monkeypatch.setattr(module, "sentence_encoder", lambda: "minilm")
     monkeypatch.setattr(module, "model_files", lambda name: {"model": Path(name)})
     monkeypatch.setattr(module, "joint_file", lambda name: Path("joint"))

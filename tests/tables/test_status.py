@@ -10,32 +10,28 @@ from stepline.benchmark.words import Option
 from stepline.needs import Need
 from tests.tables.numbers import PAPER, build, number, row, score
 
-
-@pytest.mark.parametrize("value", [11.22, 11.2249, 11.2151, 11.215])
-def test_a_value_that_rounds_to_the_printed_digits_is_exact(paper: Path, value: float) -> None:
-    found = row(paper, score=score(value))
-    assert found.status == "exact"
-    assert found.difference == pytest.approx(value - 11.22)
-
-
-@pytest.mark.parametrize(
-    ("value", "status"),
-    [(12.22, "within"), (10.22, "within"), (11.2251, "within"), (12.23, "differs"), (10.21, "differs")],
-)
-def test_the_tolerance_decides_between_within_and_differs(paper: Path, value: float, status: str) -> None:
-    found = row(paper, score=score(value))
-    assert found.status == status
-    assert "±1: a rerun" in found.note
+VALUES = {
+    "exact": [11.22, 11.2249, 11.2151, 11.215],
+    "within": [12.22, 10.22, 11.2251],
+    "differs": [12.23, 10.21],
+}
 
 
-def test_a_number_without_a_tolerance_differs(paper: Path) -> None:
+@pytest.mark.parametrize(("status", "values"), VALUES.items())
+def test_the_printed_digits_and_then_the_tolerance_decide(paper: Path, status: str, values: list[float]) -> None:
+    for value in values:
+        found = row(paper, score=score(value))
+        assert found.status == status
+        assert found.difference == pytest.approx(value - 11.22)
+        assert ("±1: a rerun" in found.note) == (status != "exact")
+
+
+def test_a_number_without_a_tolerance_differs_and_one_that_the_paper_does_not_have_is_ours(paper: Path) -> None:
     found = row(paper, context_s=180.0, score=score(12.40))
     assert (found.status, round(found.difference or 0, 2)) == ("differs", 0.01)
-
-
-def test_a_value_without_a_number_of_the_paper_is_ours(paper: Path) -> None:
     found = row(paper, context_s=30.0)
     assert (found.status, found.paper, found.difference) == ("ours", None, None)
+    assert row(paper, context_s=30.0, subset="0.5 of the videos").note == "subset: 0.5 of the videos"
 
 
 @pytest.mark.parametrize(
@@ -62,15 +58,14 @@ def test_what_is_not_comparable_says_why_and_has_no_difference(paper: Path, chan
     assert note in found.note
 
 
-def test_an_option_of_which_the_paper_says_nothing_is_comparable_by_its_default_alone(paper: Path) -> None:
+def test_what_the_paper_says_nothing_of_is_comparable_on_any_release_and_by_an_options_default_alone(
+    paper: Path,
+) -> None:
     found = row(paper, options={"normalise": Option("block", "block", said=False), "b": Option(True, True)})
     assert (found.status, found.options_text) == ("exact", "b=true;normalise=block")
+    assert row(paper, release="v1", paper_release="").status == "exact"
     changed = row(paper, options={"normalise": Option("none", "block", said=False)})
     assert (changed.status, changed.note) == ("not comparable", "normalise=none (default: block)")
-
-
-def test_a_subset_stands_in_the_note_of_our_own_numbers_too(paper: Path) -> None:
-    assert row(paper, context_s=30.0, subset="0.5 of the videos").note == "subset: 0.5 of the videos"
 
 
 @pytest.mark.parametrize("absent", [None, score(None, metrics={}, status="needs", needs=["weights:x", "videos:y"])])
@@ -80,16 +75,13 @@ def test_a_line_without_a_value_needs_something_and_names_the_command(paper: Pat
     )
     assert (found.status, found.value, found.difference) == ("needs", None, None)
     assert (found.note, found.command) == ("needs weights:x;videos:y", "stepline fetch weights/x")
+    assert row(paper, command="stepline fetch weights/x").command == "", "a line with a value has no command"
 
 
 def test_our_own_line_without_a_value_stays_with_what_it_needs(paper: Path) -> None:
     absent = score(None, metrics={}, status="needs", needs=["videos:y"])
     found = row(paper, context_s=30.0, score=absent, needs=(Need("videos", "y"),), command="stepline fetch y/videos")
     assert (found.status, found.printed, found.needs, found.seeds) == ("needs", "", (Need("videos", "y"),), ())
-
-
-def test_a_line_with_a_value_has_no_command(paper: Path) -> None:
-    assert row(paper, command="stepline fetch weights/x").command == ""
 
 
 def test_a_number_that_cannot_be_right_is_inconsistent_with_its_evidence(paper: Path) -> None:
@@ -116,10 +108,6 @@ def test_halves_are_rounded_up_also_where_the_float_lies_below() -> None:
     assert tables.percent(12.974999999999998) == "12.98"
     assert tables.percent(12.974999) == "12.97"
     assert tables.percent(100 * 0.12975) == "12.98"
-
-
-def test_a_paper_that_names_no_release_is_compared_on_any(paper: Path) -> None:
-    assert row(paper, release="v1", paper_release="").status == "exact"
 
 
 class TestBesideWhatSeesNothing:
@@ -160,13 +148,9 @@ class TestBesideWhatSeesNothing:
         assert (exact.status, exact.beside) == ("exact", "")
         assert (outside.status, outside.beside[:20]) == ("differs", "Random scores 11.20,")
 
-    def test_where_it_has_no_value_nothing_is_within(self, paper: Path) -> None:
-        found = self.row(paper, 11.3, None)
-        assert (found.status, found.beside) == ("inconclusive", "the score of Random is unknown")
-
-    def test_one_that_was_drawn_once_has_no_known_spread(self, paper: Path) -> None:
-        found = self.row(paper, 11.3, 10.0, seeds=[5])
-        assert (found.status, found.beside) == ("inconclusive", "the score of Random is unknown")
+    def test_where_it_has_no_value_or_was_drawn_once_nothing_is_within(self, paper: Path) -> None:
+        for found in (self.row(paper, 11.3, None), self.row(paper, 11.3, 10.0, seeds=[5])):
+            assert (found.status, found.beside) == ("inconclusive", "the score of Random is unknown")
         assert self.row(paper, 11.3, 9.0, seeds=[5], draw_sd=0.5).status == "within"
 
     @pytest.mark.parametrize(

@@ -1,37 +1,30 @@
 from math import inf
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from stepline.backbones.histogram import HistogramSpec
 from stepline.features import store
 from stepline.features.bank import Bank
 from stepline.features.store import Damaged, Part, Recorded
+from tests.features.conftest import rows
 
-pytest.importorskip("zarr")
 SPEC = HistogramSpec(fps=2, dtype="float16")
 CLIPS = [(4.0, 6.5), (1.0, 2.0), (3.0, 9.0)]
 GAP = (1.0, 2.0, "lost")
 
 
-def rows(n: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(n, 7)).astype("float16")
-
-
 @pytest.fixture
-def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bank:
+def whole() -> Bank:
     """Return a bank of whole videos in two shards; the work folder is empty but for the stores."""
-    monkeypatch.chdir(tmp_path)
     store.write(Path("s/000"), SPEC, {"b.mp4": rows(300, 1), "ö": rows(2, 2)}, 0.5)
     store.write(Path("s/001"), SPEC, {"a": rows(5, 3)}, 0.5)
     return Bank.open([Path("s/000"), Path("s/001")], SPEC)
 
 
 @pytest.fixture
-def parted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bank:
+def parted() -> Bank:
     """Return a bank with spans of one video, and a damaged one."""
-    monkeypatch.chdir(tmp_path)
     parts = {
         "damaged": [Part(rows(2), 0.0, 0.0, 1.0), Part(rows(3, 1), 2.0, 2.0, inf)],
         "spans": [Part(rows(1, 2), 7.5, 7.5, 8.0)],
@@ -41,9 +34,8 @@ def parted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bank:
 
 
 @pytest.fixture
-def clipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bank:
+def clipped() -> Bank:
     """Return a bank of listed clips."""
-    monkeypatch.chdir(tmp_path)
     spec = Recorded(name="c", label="c", revision=1, values=SPEC.record() | {"placement": "ends"}, dimension=7)
     store.write(Path("s"), spec, {"a": rows(3)}, 1, clips={"a": CLIPS})
     return Bank.open([Path("s")], spec)

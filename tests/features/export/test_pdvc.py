@@ -20,8 +20,7 @@ SPANS = [LabelledSpan(0.5, 1.5, "Stir the soup."), LabelledSpan(1, 2, "Eat")]
 
 
 @pytest.fixture
-def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bank:
-    monkeypatch.chdir(tmp_path)
+def bank() -> Bank:
     store.write(Path("s"), SPEC, {LONG: rows(5, 1), "short": rows(6, 2), "none": rows(4, 3)}, 0.5)
     return Bank.open([Path("s")], SPEC)
 
@@ -59,8 +58,7 @@ def test_the_loader_reads_the_rows(bank: Bank, naming: dict[str, str], file: str
     assert np.load(f"out/features/{file.format('v_none', 'none')}").tolist() == rows(4, 3).tolist()
 
 
-def test_videos_that_pdvc_cannot_tell_apart_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_videos_that_pdvc_cannot_tell_apart_are_one_line() -> None:
     store.write(Path("s"), SPEC, {LONG: rows(1), LONG[:11]: rows(1)}, 1)
     with pytest.raises(ConfigError, match=f"the same name 'v_{LONG[:11]}' for {LONG[:11]} and {LONG}: rename one$"):
         export(Bank.open([Path("s")], SPEC), Path("out"), "pdvc")

@@ -162,17 +162,13 @@ def test_what_is_said_is_text_and_comes_as_subtitles(playable: Path, shown: Open
         assert text.startswith(f"1\n00:00:01,000 --> 00:00:03,000\nfirst we {HOSTILE} now\n")
 
 
-def test_lists_seek_and_an_address_opens_at_its_time(playable: Path, shown: Opening) -> None:
-    with shown(playable) as page:
+def test_lists_seek_an_address_opens_at_its_time_and_the_time_is_copied(playable: Path, shown: Opening) -> None:
+    with shown(playable, permissions=["clipboard-read", "clipboard-write"]) as page:
         page.locator("section[aria-label=Lists]").get_by_role("link", name="0:05", exact=True).first.click()
         assert page.evaluate("timeline.now()") == pytest.approx(5, abs=0.01)
         assert page.url.endswith("#t=5")
         page.reload()
         page.wait_for_function("window.timeline && timeline.now() === 5")
-
-
-def test_the_time_is_copied(playable: Path, shown: Opening) -> None:
-    with shown(playable, permissions=["clipboard-read", "clipboard-write"]) as page:
         page.evaluate("timeline.seek(7.5)")
         page.get_by_role("button", name="Copy time").click()
         page.wait_for_function("document.getElementById('copied').textContent.includes('0:07.5')")
