@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from stepline.backbones.weights import WEIGHTS, Weights, weights_of
 from stepline.benchmark import Benchmark, Job, Method
 from stepline.config import Config, defaults, validate
 from stepline.config.check import wrong
-from stepline.config.declarations import declaration, folders
+from stepline.config.declarations import folders
 from stepline.config.schema import schema_of
 from stepline.errors import ConfigError
 from stepline.features.importing import Folder, import_folder
@@ -271,52 +271,6 @@ class TestDeclarations:
         part = schema_of(folders(made.config))["properties"][made.name]
         assert wrong(defaults(made.name, made.config), part) == ""
         assert made.options == made.defaults
-
-    @pytest.mark.parametrize(
-        ("mistake", "where"),
-        [
-            (lambda tables, entries: tables[0].update(metrics=["nope"]), "tables.{table}.metrics"),
-            (lambda tables, entries: tables[0].update(nope=1), "tables.{table}.nope"),
-            (lambda tables, entries: tables[0].pop("title"), "tables.{table}.title"),
-            (lambda tables, entries: tables[0].update(lines=[{"entry": "nope", "method": "M"}]), "lines[0].entry"),
-            (lambda tables, entries: tables[0].update(lines=[{"entry": next(iter(entries))}]), "lines[0].method"),
-            (
-                lambda tables, entries: tables[0].update(
-                    lines=[{"entry": next(iter(entries)), "method": "M", "releases": ["nope"]}]
-                ),
-                "lines[0].releases",
-            ),
-            *(
-                (lambda tables, entries, key=key, value=value: _each(entries, key, value), f"entries.{{entry}}.{key}")
-                for key, value in {
-                    "kind": "nope",
-                    "features": "nope",
-                    "splits": ["nope"],
-                    "settings": {"nope": 1},
-                    "inputs": ["nope"],
-                    "seeds": [-1],
-                    "nope": 1,
-                }.items()
-            ),
-        ],
-    )
-    def test_a_mistake_is_one_line_that_says_where(
-        self, made: Made, tmp_path: Path, mistake: Callable[..., None], where: str
-    ) -> None:
-        content = copy.deepcopy(declaration(made.folder))
-        mistake(list(content["tables"].values()), content["entries"])
-        (tmp_path / "tables.yaml").write_text(json.dumps(content))
-        own = type("Own", (type(made),), {"folder": tmp_path})
-        with pytest.raises(ConfigError) as error:
-            _ = own(made.config, made.name).declared
-        place = where.format(table=next(iter(content["tables"])), entry=next(iter(content["entries"])))
-        assert str(error.value).startswith(f"{tmp_path / 'tables.yaml'}: ")
-        assert place in str(error.value)
-        assert "\n" not in str(error.value)
-
-
-def _each(entries: dict[str, Any], key: str, value: Any) -> None:
-    next(iter(entries.values()))[key] = value
 
 
 class TestPaper:
