@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import made_once
 
 
-def copy(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> None:
+def copy_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> None:
     """Copy into the test's folder what ``make`` writes into the current one; it may leave other files in its argument.
 
     name: of the copied folder, once for all processes of a test run.

@@ -34,6 +34,7 @@ from stepline.runs.predictions import read_predictions, write_predictions
 from stepline.runs.table import table_rows
 from stepline.spec import digest
 from stepline.tables import UNDECLARED, Row, read_paper
+from tests.benchmarks.copied import copy_once
 from tests.conftest import ROOT, made_once
 from tests.docs.test_own_benchmark import MOMENTS, files
 
@@ -75,16 +76,26 @@ def made(config: Config) -> Made:
 
 
 @pytest.fixture
-def supplied(config: Config, toy: Path, real_data: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+def supplied(
+    config: Config,
+    toy: Path,
+    real_data: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Made:
     """The same with weights, banks, keys and options that are made up, and the releases that are at hand."""
     name = study(config)
     monkeypatch.setenv("STEPLINE_MIRROR", str(toy.with_name("mirror") if name == TOY else real_data))
     write_weights(monkeypatch)
     made = plan(config, name)
-    for release in made.releases:
-        if all(find(file.wanted) for file in made.released.release_files(release)):
-            fetch_release(made.released, release)
-    write_banks(made)
+
+    def fill(rows: Path) -> None:
+        for release in made.releases:
+            if all(find(file.wanted) for file in made.released.release_files(release)):
+                fetch_release(made.released, release)
+        write_banks(made, rows)
+
+    copy_once(tmp_path_factory, f"contract-{name}", fill)
     for need in needs(made):
         if need.kind == "weights":  # of a model by name
             write_files(weights_of(need.what))
@@ -117,12 +128,12 @@ def write_files(weights: Weights) -> None:
         path.write_bytes(b"x")
 
 
-def write_banks(made: Made) -> None:
-    """Import a bank for each name of features that is no backbone's."""
+def write_banks(made: Made, rows: Path) -> None:
+    """Import a bank for each name of features that is no backbone's, by way of files in ``rows``."""
     for dataset, footage in made.footage.items():
         for bank in footage.names:
             if not footage.is_backbone(bank):
-                folder = Path("rows", dataset, bank)
+                folder = rows / dataset / bank
                 folder.mkdir(parents=True)
                 np.save(folder / "a.npy", np.zeros((3, 2), dtype=np.float32))
                 import_folder(Folder(folder), bank, dataset, 1.0)

@@ -9,7 +9,7 @@ from stepline.benchmarks.hirest.benchmark import Hirest
 from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.kinds import Found
 from stepline.config import validate
-from tests.benchmarks.copied import copy
+from tests.benchmarks.copied import copy_once
 from tests.benchmarks.hirest.synthetic import CONFIG, write_bank, write_releases
 from tests.benchmarks.tower import BACKBONES
 
@@ -28,7 +28,7 @@ def banks(tmp_path_factory: pytest.TempPathFactory) -> None:
         write_releases()
         write_bank(rows)
 
-    copy(tmp_path_factory, "hirest-banks", make)
+    copy_once(tmp_path_factory, "hirest-banks", make)
 
 
 def plan(changes: Mapping[str, Any] | None = None) -> Hirest:

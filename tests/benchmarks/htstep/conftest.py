@@ -9,7 +9,7 @@ from stepline.benchmarks.htstep.benchmark import Htstep
 from stepline.benchmarks.htstep.inputs import HtstepInputs
 from stepline.benchmarks.htstep.kinds import Found
 from stepline.config import validate
-from tests.benchmarks.copied import copy
+from tests.benchmarks.copied import copy_once
 from tests.benchmarks.htstep.synthetic import CONFIG, write_banks, write_releases
 from tests.benchmarks.tower import BACKBONES
 
@@ -28,7 +28,7 @@ def banks(tmp_path_factory: pytest.TempPathFactory) -> None:
         write_releases()
         write_banks(rows)
 
-    copy(tmp_path_factory, "htstep-banks", make)
+    copy_once(tmp_path_factory, "htstep-banks", make)
 
 
 def plan(changes: Mapping[str, Any] | None = None) -> Htstep:

@@ -8,7 +8,7 @@ from stepline.benchmark import Job
 from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.benchmarks.oepp.inputs import OeppInputs
 from stepline.config import validate
-from tests.benchmarks.copied import copy
+from tests.benchmarks.copied import copy_once
 from tests.benchmarks.oepp.synthetic import CONFIG, write_bank, write_releases
 
 
@@ -26,7 +26,7 @@ def banks(tmp_path_factory: pytest.TempPathFactory) -> None:
         write_releases()
         write_bank(rows)
 
-    copy(tmp_path_factory, "oepp-banks", make)
+    copy_once(tmp_path_factory, "oepp-banks", make)
 
 
 def plan(changes: Mapping[str, Any] | None = None) -> Oepp:

@@ -8,7 +8,7 @@ from stepline.benchmarks.pss.benchmark import Pss
 from stepline.config import validate
 from stepline.datasets import pss
 from stepline.datasets.schema import SPLITS
-from tests.benchmarks.copied import copy
+from tests.benchmarks.copied import copy_once
 from tests.benchmarks.pss.synthetic import CONFIG, write_banks, write_releases
 
 
@@ -30,7 +30,7 @@ def banks(tmp_path_factory: pytest.TempPathFactory) -> None:
         }
         write_banks(rows, videos)
 
-    copy(tmp_path_factory, "pss-banks", make)
+    copy_once(tmp_path_factory, "pss-banks", make)
 
 
 def plan(changes: Mapping[str, Any] | None = None) -> Pss:
