@@ -23,6 +23,7 @@ from stepline.models.diffusion import (  # noqa: E402
 from stepline.models.plan_loss import balanced_loss  # noqa: E402
 from stepline.models.training import fit_head, loaded, restore  # noqa: E402
 from tests.models import released_planners as released  # noqa: E402
+from tests.models.released_planners import shares  # noqa: E402
 
 
 def planner(network: Any = None, *, text: int = 3, observation: int = 2, horizon: int = 4, **options: int) -> Any:
@@ -44,6 +45,10 @@ def stirred(model: Any) -> Any:
 
 
 class TestSchedule:
+    @pytest.mark.parametrize("steps", [10, 200, 1000])
+    def test_the_signal_is_that_of_the_cosine_schedule(self, steps: int) -> None:
+        torch.testing.assert_close(signal(steps), shares(steps), rtol=1e-9, atol=0)
+
     def test_the_last_step_leaves_a_thousandth(self) -> None:
         left = signal(200)
         assert float(left[-1] / left[-2]) == pytest.approx(0.001)
