@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from stepline.backbones.weights import WEIGHTS, Weights, weights_of
 from stepline.benchmark import Benchmark, Job, Method
 from stepline.config import Config, defaults, validate
 from stepline.config.check import wrong
-from stepline.config.declarations import declaration, folders
+from stepline.config.declarations import folders
 from stepline.config.schema import schema_of
 from stepline.errors import ConfigError
 from stepline.features.importing import Folder, import_folder
@@ -34,6 +34,7 @@ from stepline.runs.predictions import read_predictions, write_predictions
 from stepline.runs.table import table_rows
 from stepline.spec import digest
 from stepline.tables import UNDECLARED, Row, read_paper
+from tests.benchmarks.copied import copy_once
 from tests.conftest import ROOT, made_once
 from tests.docs.test_own_benchmark import MOMENTS, files
 
@@ -75,16 +76,26 @@ def made(config: Config) -> Made:
 
 
 @pytest.fixture
-def supplied(config: Config, toy: Path, real_data: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+def supplied(
+    config: Config,
+    toy: Path,
+    real_data: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Made:
     """The same with weights, banks, keys and options that are made up, and the releases that are at hand."""
     name = study(config)
     monkeypatch.setenv("STEPLINE_MIRROR", str(toy.with_name("mirror") if name == TOY else real_data))
     write_weights(monkeypatch)
     made = plan(config, name)
-    for release in made.releases:
-        if all(find(file.wanted) for file in made.released.release_files(release)):
-            fetch_release(made.released, release)
-    write_banks(made)
+
+    def fill(rows: Path) -> None:
+        for release in made.releases:
+            if all(find(file.wanted) for file in made.released.release_files(release)):
+                fetch_release(made.released, release)
+        write_banks(made, rows)
+
+    copy_once(tmp_path_factory, f"contract-{name}", fill)
     for need in needs(made):
         if need.kind == "weights":  # of a model by name
             write_files(weights_of(need.what))
@@ -117,12 +128,12 @@ def write_files(weights: Weights) -> None:
         path.write_bytes(b"x")
 
 
-def write_banks(made: Made) -> None:
-    """Import a bank for each name of features that is no backbone's."""
+def write_banks(made: Made, rows: Path) -> None:
+    """Import a bank for each name of features that is no backbone's, by way of files in ``rows``."""
     for dataset, footage in made.footage.items():
         for bank in footage.names:
             if not footage.is_backbone(bank):
-                folder = Path("rows", dataset, bank)
+                folder = rows / dataset / bank
                 folder.mkdir(parents=True)
                 np.save(folder / "a.npy", np.zeros((3, 2), dtype=np.float32))
                 import_folder(Folder(folder), bank, dataset, 1.0)
@@ -271,52 +282,6 @@ class TestDeclarations:
         part = schema_of(folders(made.config))["properties"][made.name]
         assert wrong(defaults(made.name, made.config), part) == ""
         assert made.options == made.defaults
-
-    @pytest.mark.parametrize(
-        ("mistake", "where"),
-        [
-            (lambda tables, entries: tables[0].update(metrics=["nope"]), "tables.{table}.metrics"),
-            (lambda tables, entries: tables[0].update(nope=1), "tables.{table}.nope"),
-            (lambda tables, entries: tables[0].pop("title"), "tables.{table}.title"),
-            (lambda tables, entries: tables[0].update(lines=[{"entry": "nope", "method": "M"}]), "lines[0].entry"),
-            (lambda tables, entries: tables[0].update(lines=[{"entry": next(iter(entries))}]), "lines[0].method"),
-            (
-                lambda tables, entries: tables[0].update(
-                    lines=[{"entry": next(iter(entries)), "method": "M", "releases": ["nope"]}]
-                ),
-                "lines[0].releases",
-            ),
-            *(
-                (lambda tables, entries, key=key, value=value: _each(entries, key, value), f"entries.{{entry}}.{key}")
-                for key, value in {
-                    "kind": "nope",
-                    "features": "nope",
-                    "splits": ["nope"],
-                    "settings": {"nope": 1},
-                    "inputs": ["nope"],
-                    "seeds": [-1],
-                    "nope": 1,
-                }.items()
-            ),
-        ],
-    )
-    def test_a_mistake_is_one_line_that_says_where(
-        self, made: Made, tmp_path: Path, mistake: Callable[..., None], where: str
-    ) -> None:
-        content = copy.deepcopy(declaration(made.folder))
-        mistake(list(content["tables"].values()), content["entries"])
-        (tmp_path / "tables.yaml").write_text(json.dumps(content))
-        own = type("Own", (type(made),), {"folder": tmp_path})
-        with pytest.raises(ConfigError) as error:
-            _ = own(made.config, made.name).declared
-        place = where.format(table=next(iter(content["tables"])), entry=next(iter(content["entries"])))
-        assert str(error.value).startswith(f"{tmp_path / 'tables.yaml'}: ")
-        assert place in str(error.value)
-        assert "\n" not in str(error.value)
-
-
-def _each(entries: dict[str, Any], key: str, value: Any) -> None:
-    next(iter(entries.values()))[key] = value
 
 
 class TestPaper:

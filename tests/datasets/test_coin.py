@@ -84,6 +84,12 @@ def workbook(domains: list[tuple[Any, ...]], actions: list[tuple[Any, ...]]) -> 
     return Path("taxonomy.xlsx")
 
 
+def release(train: Any, test: Any, domains: list[tuple[Any, ...]], actions: list[tuple[Any, ...]]) -> dict[str, Any]:
+    """Return the files of COIN's release, as PDPP has it."""
+    taxonomy = workbook(domains, actions).read_bytes()
+    return {"coin_train_70.json": train, "coin_test_30.json": test, "taxonomy.xlsx": taxonomy}
+
+
 def test_the_taxonomy_keeps_the_order_of_events_and_actions() -> None:
     rows = [(4, "MakeTea", 9, "pour"), (4, "MakeTea", 2, "boil  water"), (), (1, "CutMango", 5, "peel")]
     found = taxonomy(workbook([("Fruit", "CutMango"), ("Drink", "MakeTea")], rows))

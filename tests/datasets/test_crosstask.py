@@ -32,6 +32,13 @@ def archive(files: dict[str, str | bytes]) -> Path:
     return path
 
 
+def release(**changed: str) -> dict[str, bytes]:
+    """Return the files of CrossTask's release; changed: their contents by their paths without the suffix."""
+    names = {name.removeprefix(ROOT).partition(".")[0]: name for name in FILES}
+    made = archive({**FILES, **{names[name]: content for name, content in changed.items()}})
+    return {made.name: made.read_bytes()}
+
+
 @pytest.mark.parametrize("root", [ROOT, "", "a/b/"])
 def test_the_steps_of_primary_tasks_are_read_in_the_order_of_their_files(root: str) -> None:
     found = load(archive({name.replace(ROOT, root): content for name, content in FILES.items()}))

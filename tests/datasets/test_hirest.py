@@ -1,4 +1,5 @@
 import csv
+import io
 import json
 import zipfile
 from dataclasses import replace
@@ -28,7 +29,7 @@ from stepline.datasets.hirest import (
 from stepline.datasets.schema import SPLITS
 from stepline.errors import ReleaseError
 from stepline.fetch import fetch_release
-from stepline.io import sha256_file, write_json
+from tests.datasets.fetched import write_release
 
 
 def record(*steps: tuple[float, float, str], bounds: tuple[float, float] = (0, 0), clip: bool = True) -> dict[str, Any]:
@@ -54,22 +55,9 @@ CONTENT: dict[str, Any] = {
 TRUE = {"Bake": {"t2.mp4": record(bounds=(2, 61)), "t1.mp4": WHOLE}, "Air": {"t0.mp4": record(bounds=(4, 8))}}
 
 
-def write(release: str, files: dict[str, bytes]) -> None:
-    """Write a release, as if it had come so."""
-    folder = RELEASES.folder(release)
-    for path, content in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
-    write_json(folder / "release.json", {"files": {path: sha256_file(folder / path) for path in files}})
-
-
-def as_json(content: dict[str, Any]) -> dict[str, bytes]:
-    return {path: json.dumps(each).encode() for path, each in content.items()}
-
-
 @pytest.fixture
 def v1() -> None:
-    write("v1", as_json(CONTENT))
+    write_release(RELEASES, "v1", CONTENT)
 
 
 @pytest.mark.usefixtures("v1")
@@ -96,7 +84,7 @@ class TestPairs:
         assert [pair.bounds_s for pair in load("val")] == [(0.0, 1.0)]
 
     def test_a_moment_of_a_second_with_steps_is_not_blinded(self) -> None:
-        write("v1", as_json({**CONTENT, SPLIT_FILES["test"]: {"Bake": {"t2.mp4": record((0, 1, "x"), bounds=(0, 1))}}}))
+        write_release(RELEASES, "v1", {SPLIT_FILES["test"]: {"Bake": {"t2.mp4": record((0, 1, "x"), bounds=(0, 1))}}})
         assert [pair.bounds_s for pair in load("test")] == [(0.0, 1.0)]
 
     def test_public_steps_imply_the_moment_also_where_the_last_ends_after_the_video(self) -> None:
@@ -125,7 +113,7 @@ class TestPairs:
         ],
     )
     def test_labels_that_are_none_are_refused(self, content: dict[str, Any], reason: str) -> None:
-        write("labels", as_json({LABELS: content}))
+        write_release(RELEASES, "labels", {LABELS: content})
         with pytest.raises(ReleaseError, match=rf"{LABELS} {reason}$"):
             load("test")
 
@@ -152,36 +140,36 @@ class TestPairs:
         ],
     )
     def test_another_form_is_one_line(self, content: Any) -> None:
-        write("v1", as_json({**CONTENT, SPLIT_FILES["train"]: content}))
+        write_release(RELEASES, "v1", {SPLIT_FILES["train"]: content})
         with pytest.raises(ReleaseError, match=r"all_data_train.json is not in HiREST's format: [^\n]+\Z"):
             load("train")
 
     def test_what_is_not_json_is_one_line(self) -> None:
-        write("v1", {**as_json(CONTENT), SPLIT_FILES["val"]: b'{"Cook": \n'})
+        write_release(RELEASES, "v1", {SPLIT_FILES["val"]: '{"Cook": \n'})
         with pytest.raises(ReleaseError, match=r"all_data_val.json is not in HiREST's format: JSONDecodeError[^\n]+\Z"):
             load("val")
 
     @pytest.mark.parametrize("content", [["t2.mp4"], {"t2": {}}, {"t2.mp4": {"captions": []}}, {"t2.mp4": {}}])
     def test_steps_of_another_form_are_one_line(self, content: Any) -> None:
-        write("v1", as_json({**CONTENT, STEPS: content}))
+        write_release(RELEASES, "v1", {STEPS: content})
         with pytest.raises(ReleaseError, match=r"_gt.json is not in HiREST's format: [^\n]+\Z"):
             load("test_507")
 
     @pytest.mark.parametrize("video", ["t1", "a"])
     def test_steps_of_a_video_without_a_moment_are_refused(self, video: str) -> None:
-        write("v1", as_json({**CONTENT, STEPS: {f"{video}.mp4": CONTENT[STEPS]["t2.mp4"]}}))
+        write_release(RELEASES, "v1", {STEPS: {f"{video}.mp4": CONTENT[STEPS]["t2.mp4"]}})
         with pytest.raises(ReleaseError, match=f"_gt.json has steps of {video}, which has no moment"):
             load("test_507")
 
     def test_the_pool_is_test_then_the_distractors(self) -> None:
         assert pool() == ("t2", "t1", "t0", "n1", "n0")
-        write("v1", as_json({**CONTENT, DISTRACTORS: {"negative video_0": ["n1"]}}))
+        write_release(RELEASES, "v1", {DISTRACTORS: {"negative video_0": ["n1"]}})
         with pytest.raises(ReleaseError, match="negative_samples.json is not in HiREST's format: ValueError: 'n1'"):
             pool()
 
     def test_queries_have_categories(self) -> None:
         assert categories() == {"Cook": "Food"}
-        write("v1", as_json({**CONTENT, CATEGORIES: {"prompt_to_cat": None}}))
+        write_release(RELEASES, "v1", {CATEGORIES: {"prompt_to_cat": None}})
         with pytest.raises(ReleaseError, match="categories.json is not in HiREST's format: AttributeError"):
             categories()
 
@@ -200,7 +188,7 @@ class TestPairs:
         [(SPLIT_FILES["val"], {"Cook": {"a.mp4": WHOLE}}), (DISTRACTORS, {"negative video_0": {"c.mp4": {}}})],
     )
     def test_a_video_of_two_files_is_refused(self, path: str, content: Any) -> None:
-        write("v1", as_json({**CONTENT, path: content}))
+        write_release(RELEASES, "v1", {path: content})
         with pytest.raises(ReleaseError, match="splits has a video in two of its files"):
             DATASETS["hirest"].videos()
 
@@ -213,14 +201,13 @@ SRT = "1\n00:00:01,500 --> 00:00:04,000\nOne\n\n2\n25:00:00,000 --> 00:00:03,250
 
 
 class TestSubtitles:
-    def write(self, members: dict[str, bytes]) -> Path:
-        file = RELEASES.folder("asr") / ASR
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    def write(self, members: dict[str, bytes]) -> bytes:
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
             for name, content in members.items():
-                archive.writestr(name, content)
-        write_json(file.parent / "release.json", {"files": {ASR: sha256_file(file)}})
-        return file
+                file.writestr(name, content)
+        write_release(RELEASES, "asr", {ASR: archive.getvalue()})
+        return archive.getvalue()
 
     def test_they_are_in_the_order_of_the_file_and_absent_ones_left_out(self) -> None:
         self.write({"ASR/": b"", "ASR/a.srt": SRT.encode(), "ASR/b.srt": b"", "c.srt": SRT.encode()})
@@ -246,9 +233,8 @@ class TestSubtitles:
             subtitles(["a"])
 
     def test_a_damaged_archive_is_one_line(self) -> None:
-        file = self.write({"ASR/a.srt": SRT.encode()})
-        file.write_bytes(file.read_bytes()[:-40])
-        write_json(file.parent / "release.json", {"files": {ASR: sha256_file(file)}})
+        whole = self.write({"ASR/a.srt": SRT.encode()})
+        write_release(RELEASES, "asr", {ASR: whole[:-40]})
         with pytest.raises(ReleaseError, match=r"ASR.zip does not contain HiREST's transcripts: [^\n]+\Z"):
             subtitles(["a"])
 

@@ -24,8 +24,8 @@ from stepline.datasets.htstep import (
 from stepline.datasets.shards import assign
 from stepline.errors import ReleaseError
 from stepline.fetch import fetch_release
-from stepline.io import sha256_file, write_json
 from tests.datasets import test_coin, test_crosstask
+from tests.datasets.fetched import write_release
 
 HEAD = "global_step_index,activity,step_index,variation,variation_index,headline,paragraph\r\n"
 ROWS = (
@@ -58,18 +58,14 @@ ANNOTATION: dict[str, Any] = {
 MATCH = {"key": "kind", "full": "full", "partial": "partial"}
 
 
-def write(release: str, **files: str) -> None:
-    """Write a release as if it had come so; files: by their paths without the suffix."""
-    folder = RELEASES.folder(release)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = {each.path.partition(".")[0]: folder / each.path for each in FILES[release]}
-    for name, content in files.items():
-        paths[name].write_bytes(content.encode())
-    write_json(folder / "release.json", {"files": {path.name: sha256_file(path) for path in paths.values()}})
+def write(release: str, **files: Any) -> None:
+    """Write files of a release, by their paths without the suffix."""
+    paths = {each.path.partition(".")[0]: each.path for each in FILES[release]}
+    write_release(RELEASES, release, {paths[name]: content for name, content in files.items()})
 
 
 def write_v1(csv: str = CSV, videos: Any = VIDEOS) -> None:
-    write("v1", taxonomy=csv, video_splits=json.dumps(videos))
+    write("v1", taxonomy=csv, video_splits=videos)
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +74,7 @@ def v1() -> None:
 
 
 def annotate(content: Any = ANNOTATION) -> None:
-    write("annotations", annotations=json.dumps(content))
+    write("annotations", annotations=content)
 
 
 class TestTaxonomy:
@@ -300,9 +296,7 @@ class TestLoad:
 class TestCandidates:
     def test_they_are_the_steps_of_videos_without_segments(self) -> None:
         annotate()
-        write(
-            "candidates", video_candidate_steps=json.dumps({"-a": [8], "d": [6, 7, 5], "e": [1], "f": [7], "b": [0, 1]})
-        )
+        write("candidates", video_candidate_steps={"-a": [8], "d": [6, 7, 5], "e": [1], "f": [7], "b": [0, 1]})
         assert htstep.candidates_are_here()
         assert [each.steps for each in load("train")] == [(0, 1), (5, 6)]
         assert [(each.activity, each.steps) for each in load("val_unseen")] == [("Fry Fish", (5, 6))]
@@ -325,7 +319,7 @@ class TestCandidates:
     )
     def test_what_is_wrong_is_one_line_that_names_the_video(self, content: Any, reason: str) -> None:
         annotate()
-        write("candidates", video_candidate_steps=json.dumps(content))
+        write("candidates", video_candidate_steps=content)
         with pytest.raises(ReleaseError, match=rf"video_candidate_steps.json: {reason}[^\n]*\Z"):
             load("train")
 
@@ -337,16 +331,8 @@ def test_splits_are_counted() -> None:
     assert statistics(*SPLITS) == Statistics(videos=6, labelled=3, segments=4, activities=2, steps=4)
 
 
-def move(release: str, *files: Path) -> None:
-    folder = RELEASES.folder(release)
-    folder.mkdir(parents=True)
-    for file in files:
-        file.rename(folder / file.name)
-    write_json(folder / "release.json", {"files": {file.name: sha256_file(folder / file.name) for file in files}})
-
-
 def test_videos_of_crosstask_are_listed_once() -> None:
-    move("crosstask", test_crosstask.archive({**test_crosstask.FILES}))
+    write_release(RELEASES, "crosstask", test_crosstask.release())
     videos = DATASETS["crosstask"].videos()
     assert [(video.id, video.split, video.path) for video in videos] == [
         ("a-1", None, "crosstask/videos/a-1.mp4"),
@@ -357,10 +343,8 @@ def test_videos_of_crosstask_are_listed_once() -> None:
 
 def test_videos_of_coin_have_their_split() -> None:
     record = {"class": "Tea", "recipe_type": 1, "annotation": []}
-    train, test = Path("coin_train_70.json"), Path("coin_test_30.json")
-    train.write_text(json.dumps([{"b": record}]))
-    test.write_text(json.dumps([{"a": record}]))
-    move("coin", train, test, test_coin.workbook([("Food", "Tea")], [(1, "Tea", 1, "boil")]))
+    made = test_coin.release([{"b": record}], [{"a": record}], [("Food", "Tea")], [(1, "Tea", 1, "boil")])
+    write_release(RELEASES, "coin", made)
     assert [(video.id, video.split, video.path) for video in DATASETS["coin"].videos()] == [
         ("b", "train", "coin/videos/b.mp4"),
         ("a", "test", "coin/videos/a.mp4"),

@@ -1,20 +1,18 @@
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stepline.datasets.htstep import Recording, Segment, Step
+from stepline.datasets.htstep import RELEASES, Recording, Segment, Step
 from stepline.datasets.htstep_transfer import Sentence, coin, crosstask, narrations, texts_of
 from stepline.errors import ReleaseError
-from tests.datasets.test_coin import workbook
-from tests.datasets.test_crosstask import FILES, ROOT, archive
-from tests.datasets.test_htstep import move, write
+from tests.datasets import test_coin, test_crosstask
+from tests.datasets.fetched import write_release
+from tests.datasets.test_htstep import write
 
 
 def write_crosstask(**changed: str) -> None:
-    """Write CrossTask's release; changed: its files by their names without the suffix."""
-    move("crosstask", archive({**FILES, **{f"{ROOT}{name}.txt": content for name, content in changed.items()}}))
+    """Write CrossTask's release; changed: contents by their paths without the suffix."""
+    write_release(RELEASES, "crosstask", test_crosstask.release(**changed))
 
 
 class TestCrossTask:
@@ -45,7 +43,7 @@ class TestCrossTask:
         )
 
     def test_a_video_with_an_empty_annotation_is_left_out(self) -> None:
-        move("crosstask", archive({**FILES, f"{ROOT}annotations/77721_a-1.csv": ""}))
+        write_crosstask(**{"annotations/77721_a-1": ""})
         assert [each.activity for each in crosstask()] == ["Make a Latte", "Make a Latte"]
 
     def test_of_a_step_that_is_listed_twice_the_first_place_counts(self) -> None:
@@ -77,13 +75,13 @@ class TestCoin:
                 "annotation": [{"label": label, "segment": [1, 2.5]} for label in labels],
             }
 
-        train, test = Path("coin_train_70.json"), Path("coin_test_30.json")
-        train.write_text(json.dumps([{"b": record("pour", action)}, {"none": record()}]))
-        test.write_text(json.dumps([{"a": record("boil")}]))
-        taxonomy = workbook(
-            [("Food", "Fish"), ("Food", "Tea")], [(0, "Fish", 0, "boil"), (1, "Tea", 1, "boil"), (1, "Tea", 2, "pour")]
+        made = test_coin.release(
+            [{"b": record("pour", action)}, {"none": record()}],
+            [{"a": record("boil")}],
+            [("Food", "Fish"), ("Food", "Tea")],
+            [(0, "Fish", 0, "boil"), (1, "Tea", 1, "boil"), (1, "Tea", 2, "pour")],
         )
-        move("coin", train, test, taxonomy)
+        write_release(RELEASES, "coin", made)
 
     def test_steps_are_numbered_over_all_events(self) -> None:
         self.write()
@@ -109,7 +107,7 @@ class TestCoin:
 
 class TestNarrations:
     def write(self, content: Any) -> None:
-        write("narrations", narrations=content if isinstance(content, str) else json.dumps(content))
+        write("narrations", narrations=content)
 
     def test_they_are_those_asked_for_that_are_there(self) -> None:
         spoken = {"start": [3, 0.5], "end": [4.5, 3.5], "text": ["now stir", " hello"]}

@@ -25,7 +25,8 @@ from stepline.datasets.oepp import (
 )
 from stepline.errors import ReleaseError
 from stepline.mirror import Wanted
-from tests.benchmarks.oepp.synthetic import BOTH, DIMENSION, EVENTS, NOVEL, VIDEOS, contents, write_release
+from tests.benchmarks.oepp.synthetic import BOTH, DIMENSION, EVENTS, NOVEL, VIDEOS, contents
+from tests.datasets.fetched import write_release
 
 N_EVENTS = {"train": 4, "val": 4, "base": 4, "novel": 2}
 TRAIN, NOVEL_FILE, VECTORS = SPLIT_FILES["train"], SPLIT_FILES["novel"], oepp.FEATURE_FILES["s3d"]
@@ -40,13 +41,13 @@ def changed(synthetic: dict[str, Any], path: str, change: Callable[[Any], object
     """Write the release with one of its files changed, as if it had come so."""
     content = deepcopy(synthetic[path])
     change(content)
-    write_release(Path(), synthetic | {path: content})
+    write_release(RELEASES, "split1", synthetic | {path: content})
 
 
 class TestReleased:
     @pytest.fixture(autouse=True)
     def _release(self, synthetic: dict[str, Any]) -> None:
-        write_release(Path(), synthetic)
+        write_release(RELEASES, "split1", synthetic)
 
     def test_parts_keep_the_order_and_the_steps_of_their_files(self, synthetic: dict[str, Any]) -> None:
         for part in PARTS:
@@ -184,7 +185,7 @@ def test_before_anything_is_fetched_there_are_no_videos_and_each_release_says_wh
 
 
 def test_the_data_set_lists_all_videos_of_a_fetched_release(synthetic: dict[str, Any]) -> None:
-    write_release(Path(), synthetic)
+    write_release(RELEASES, "split1", synthetic)
     found = {video.id: video for video in DATASETS["openevent"].videos()}
     assert len(found) == 48
     video = found["COIN_base-MakeTea-1"]

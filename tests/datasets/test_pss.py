@@ -8,15 +8,14 @@ from stepline.datasets.pss import DATASETS, FILES, RELEASES, SPLIT_FILES, has_re
 from stepline.datasets.schema import SPLITS
 from stepline.errors import ReleaseError
 from stepline.fetch import fetch_release
-from stepline.io import sha256_file, write_json
 from tests.benchmarks.pss.synthetic import VIDEOS, write_releases
+from tests.datasets.fetched import write_release
 
 
-def change(release: str, path: str, content: object) -> None:
-    """Replace a file of a release, as if it had come so."""
-    folder = RELEASES.folder(release)
-    (folder / path).write_text(json.dumps(content))
-    write_json(folder / "release.json", {"files": {path: sha256_file(folder / path)}})
+def write_test(content: object) -> None:
+    """Replace the videos of YouCook2's test split."""
+    release, path = SPLIT_FILES["youcook2"]["test"]
+    write_release(RELEASES, release, {path: content})
 
 
 class TestReleases:
@@ -32,7 +31,7 @@ class TestReleases:
 
     def test_segments_are_sorted_with_their_sentences(self) -> None:
         content = {"v_a": {"duration": 9, "timestamps": [[4, 6], [1, 9], [1, 2]], "sentences": ["c ", "b", " a"]}}
-        change(*SPLIT_FILES["youcook2"]["test"], content)
+        write_test(content)
         procedure = load("youcook2", "test")["a"]
         assert procedure.segments == ((1.0, 2.0), (1.0, 9.0), (4.0, 6.0))
         assert procedure.sentences == ("a", "b", "c")
@@ -56,31 +55,28 @@ class TestReleases:
         ],
     )
     def test_another_form_is_one_line(self, record: object) -> None:
-        change(*SPLIT_FILES["youcook2"]["test"], {"v_a": record})
+        write_test({"v_a": record})
         with pytest.raises(ReleaseError, match=r"yc2_my_test.json is not in PSS's format: [^\n]+$"):
             load("youcook2", "test")
 
     def test_an_id_that_is_a_path_is_refused(self) -> None:
         content = {"v_../a": {"duration": 9, "timestamps": [[1, 2]], "sentences": ["a"]}}
-        change(*SPLIT_FILES["youcook2"]["test"], content)
+        write_test(content)
         with pytest.raises(ReleaseError, match=r"video id '\.\./a' is not allowed"):
             load("youcook2", "test")
 
     def test_a_video_of_two_splits_is_refused(self) -> None:
-        folder = RELEASES.folder("tasty-train")
-        train, val = (
-            RELEASES.folder(release) / path for release, path in (SPLIT_FILES["tasty"][s] for s in SPLITS[:2])
-        )
-        (path,) = FILES["tasty-train"]
-        content = json.loads(train.read_text()) | json.loads(val.read_text())
-        train.write_text(json.dumps(content))
-        write_json(folder / "release.json", {"files": {path: sha256_file(train)}})
+        train, val = (SPLIT_FILES["tasty"][split] for split in SPLITS[:2])
+        content = {}
+        for release, path in (train, val):
+            content |= json.loads((RELEASES.folder(release) / path).read_text())
+        write_release(RELEASES, train[0], {train[1]: content})
         with pytest.raises(ReleaseError, match="tasty-val-0 is in both train and val"):
             DATASETS["tasty"].videos()
 
     def test_a_video_that_stands_twice_is_refused(self) -> None:
         record = {"duration": 9, "timestamps": [[1, 2]], "sentences": ["a"]}
-        change(*SPLIT_FILES["youcook2"]["test"], {"v_a": record, "a": record})
+        write_test({"v_a": record, "a": record})
         with pytest.raises(ReleaseError, match="contains a video twice, with and without v_"):
             load("youcook2", "test")
 

@@ -64,26 +64,6 @@ def released_bounds(predicted: list[Interval], moment: Interval) -> list[list[fl
     return [*filled, [kept[-1][1], moment[1]]]
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        ((10, 20), (10, 20), 10 / (10 + 1e-8)),
-        ((10, 20), (15, 30), 5 / (20 + 1e-8)),
-        ((0, 10), (0, 5), 5 / (10 + 1e-8)),
-        ((10, 20), (20, 30), 0),
-        ((10, 20), (25, 30), 0),
-        ((-5, 15), (0, 20), 15 / (25 + 1e-8)),
-        ((12, 12), (12, 12), 0),
-        ((0, 20), (12, 12), 0),
-        ((20, 10), (10, 20), 0),
-        ((20, 10), (20, 10), 0),
-        ((20, 10), (0, 30), 0),
-    ],
-)
-def test_overlap_by_hand(first: Interval, second: Interval, expected: float) -> None:
-    assert moment_iou(first, second) == moment_iou(second, first) == expected
-
-
 @given(st.lists(intervals, min_size=1, max_size=6), st.lists(intervals, min_size=1, max_size=6))
 def test_overlap_of_each_with_each(first: list[Interval], second: list[Interval]) -> None:
     found = moment_iou(np.array(first)[:, None], second)
@@ -112,15 +92,6 @@ def test_an_exact_half_is_below_a_half() -> None:
         [True, False],
         [True, False],
     ]
-
-
-def test_steps_are_covered_many_to_many() -> None:
-    true, predicted = [(0, 4), (4, 8), (8, 9)], [(0, 8), (0, 8), (20, 30)]
-    first, second = covered(true, predicted, [0.4])
-    assert first.tolist() == [[True], [True], [False]]
-    assert second.tolist() == [[True], [True], [False]]
-    scores = segmentation_scores(true, predicted, [0.4, 0.6])
-    assert scores.recall.tolist() == scores.precision.tolist() == [pytest.approx(2 / 3), 0]
 
 
 def test_one_to_one_a_step_counts_once() -> None:
@@ -160,26 +131,6 @@ def test_the_means_over_videos_are_those_of_the_release(listed: Any, threshold: 
         listed[0][1].append((0.0, 1.0))
     found = np.mean([segmentation_scores(*each, [threshold]) for each in listed], axis=0)
     assert found.ravel().tolist() == pytest.approx(released_scores(listed, threshold))
-
-
-@pytest.mark.parametrize(
-    ("predicted", "expected"),
-    [
-        pytest.param([], [(2, 30)], id="nothing"),
-        pytest.param([(5, 9), (12, 20)], [(2, 5), (5, 9), (9, 12), (12, 20), (20, 30)], id="gaps are filled"),
-        pytest.param([(12, 20), (5, 9)], [(2, 5), (5, 9), (9, 12), (12, 20), (20, 30)], id="sorted by start"),
-        pytest.param([(2, 9), (12, 30), (0, 5), (20, 40)], [(2, 30)], id="what touches the border is dropped"),
-        pytest.param([(2.5, 9), (10, 29.5)], [(2, 2.5), (2.5, 9), (9, 10), (10, 29.5), (29.5, 30)], id="a second away"),
-        pytest.param([(2.5, 9), (9.9, 29.5)], [(2, 9.9), (9.9, 29.5), (29.5, 30)], id="less: the last as predicted"),
-        pytest.param([(9.9, 29.5), (2.5, 9)], [(2, 2.5), (2.5, 9), (9, 30)], id="less: not the last in time"),
-        pytest.param([(5, 9), (5, 9)], [(2, 5), (5, 9), (9, 30)], id="twice"),
-        pytest.param([(7, 7)], [(2, 7), (7, 7), (7, 30)], id="empty"),
-        pytest.param([(9, 5)], [(2, 9), (9, 5), (5, 30)], id="reversed"),
-        pytest.param([(30, 2)], [(2, 30), (30, 2), (2, 30)], id="the moment reversed"),
-    ],
-)
-def test_bounds_are_preprocessed_by_hand(predicted: list[Interval], expected: list[Interval]) -> None:
-    assert preprocess_moment_bounds(predicted, (2, 30)).tolist() == [[*map(float, each)] for each in expected]
 
 
 def test_true_steps_come_back_only_where_their_number_is_odd() -> None:

@@ -1,21 +1,15 @@
 """The network and its decoding; that it is the released one is tested in ``parity``."""
 
-import math
 from typing import Any
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from stepline.models.actionformer import (  # noqa: E402
     ActionFormer,
-    Found,
     Said,
-    chosen,
     decoded,
-    in_rows,
-    in_seconds,
     points,
 )
 from stepline.models.actionformer_config import ActionFormerConfig, Decoding  # noqa: E402
@@ -28,19 +22,6 @@ def batch(*lengths: int, padded: int = 32) -> tuple[Any, Any]:
     draw = torch.Generator().manual_seed(1)
     there = torch.arange(padded) < torch.tensor(lengths)[:, None]
     return torch.randn(len(lengths), padded, SIZES["feature_dim"], generator=draw) * there[..., None], there
-
-
-def test_points_stand_at_every_stride() -> None:
-    made = points(CONFIG, 32)
-    assert made.shape == (32 + 16 + 8, 4)
-    assert made[[0, 31, 32, 33, 48, 55]].tolist() == [
-        [0, 0, 4, 1],
-        [31, 0, 4, 1],
-        [0, 4, 8, 2],
-        [2, 4, 8, 2],
-        [0, 8, 10000, 4],
-        [28, 8, 10000, 4],
-    ]
 
 
 @pytest.mark.parametrize("fields", [{}, {"pyramid": "fpn"}, {"relative": True}, {"absolute": True}, {"window": -1}])
@@ -102,22 +83,6 @@ def said_of(scores: list[list[float]], offsets: list[list[float]], there: list[b
     return Said(torch.tensor([scores]).logit(), torch.tensor([offsets]), torch.tensor([there]), sizes)
 
 
-def test_decoding_by_hand() -> None:
-    config = ActionFormerConfig(**SIZES | {"arch": (2, 1, 1), "ranges": ((0, 4), (4, 9)), "max_length": 8, "window": 3})
-    said = said_of(
-        [[0.1, 0.9], [0.5, 0.5], [0.6, 0.05], [0.99, 0.99], [0.3, 0.2], [0.9, 0.9]],
-        [[1.0, 2.0], [0.5, 0.5], [0.0, 0.04], [1.0, 1.0], [1.0, 1.5], [1.0, 1.0]],
-        [True, True, True, False, True, False],
-        [4, 2],
-    )
-    found = decoded(said, config, Decoding(least_score=0.15, most_points=3))
-    assert found.steps.tolist() == [1, 0, 0, 1]
-    assert found.scores == pytest.approx([0.9, 0.5, 0.3, 0.2])
-    assert found.segments.tolist() == [[-1, 2], [0.5, 1.5], [-2, 3], [-2, 3]]
-    every = decoded(said, config, Decoding(least_score=0.15, least_rows=-1))
-    assert every.steps.tolist() == [1, 0, 0, 1, 0, 1]
-
-
 def test_equal_scores_are_in_the_order_of_points_then_steps() -> None:
     config = ActionFormerConfig(**SIZES)
     n = 56
@@ -125,23 +90,3 @@ def test_equal_scores_are_in_the_order_of_points_then_steps() -> None:
     found = decoded(said, config, Decoding(most_points=4))
     assert found.steps.tolist() == [0, 1, 2, 0] * 3
     assert found.segments[:, 0].tolist() == [-1, -1, -1, 0, -2, -2, -2, 0, -4, -4, -4, 0]
-
-
-def test_the_kinds_of_suppression() -> None:
-    segments = np.array([[0, 10], [1, 10], [0, 9.5], [20, 30]], np.float32)
-    found = Found(segments, np.array([0.9, 0.8, 0.7, 0.1], np.float32), np.array([0, 0, 1, 1]))
-    assert chosen(found, Decoding(nms="none")) is found
-    assert chosen(found, Decoding(nms="hard")).steps.tolist() == [0, 1, 1]
-    assert chosen(found, Decoding(nms="hard", per_step=False, voting=0)).segments.tolist() == [[0, 10], [20, 30]]
-    voted = chosen(found, Decoding(nms="hard", per_step=False))
-    assert voted.segments[0].tolist() != [0, 10]
-    assert voted.segments[1].tolist() == [20, 30]
-    soft = chosen(found, Decoding())
-    assert soft.scores.tolist() == pytest.approx([0.9, 0.7, 0.8 * math.exp(-(0.9**2) / 0.5), 0.1], rel=1e-5)
-    assert len(chosen(found, Decoding(most=2)).scores) == 2
-
-
-def test_rows_stand_in_the_middle_of_their_seconds() -> None:
-    assert in_rows(np.array([0.0, 0.5, 3.0])).tolist() == [-0.5, 0, 2.5]
-    segments = np.array([[-3, 2.5], [4, 99]], np.float32)
-    assert in_seconds(segments, 9.7).tolist() == [[0, 3], [4.5, 9.7]]

@@ -1,10 +1,10 @@
-"""Local attention against a dense banded softmax, and the parts of a block."""
+"""Local attention against a dense banded softmax, and the branches of a block."""
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from stepline.models.actionformer_layers import PADDED, SPAN, Branch, Conv, Norm, local_attention  # noqa: E402
+from stepline.models.actionformer_layers import PADDED, SPAN, Branch, local_attention  # noqa: E402
 
 
 @pytest.mark.usefixtures("float64")
@@ -39,19 +39,6 @@ def test_local_attention_is_a_banded_softmax(length: int, window: int, relative:
 
 def test_padding_has_no_weight_in_float32() -> None:
     assert torch.tensor([0.0, PADDED]).softmax(dim=0).tolist() == [1, 0]
-
-
-def test_a_norm_is_over_channels_and_a_convolution_is_0_in_padding() -> None:
-    rows = torch.randn(2, 8, 5)
-    made = Norm(8)(rows)
-    torch.testing.assert_close(made.mean(dim=1), torch.zeros(2, 5), atol=1e-6, rtol=0)
-    there = torch.tensor([[[1.0, 1, 1, 0, 0]]])
-    convolution = Conv(8, 3, 3)
-    assert convolution.bias.abs().max() == 0
-    torch.nn.init.ones_(convolution.bias)
-    found = convolution(rows, there)
-    assert found[..., 3:].abs().max() == 0
-    assert found[..., :3].abs().min() > 0
 
 
 def test_a_branch_is_left_out_for_whole_samples_and_keeps_its_mean() -> None:

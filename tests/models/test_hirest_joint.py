@@ -6,7 +6,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch.nn.functional import logsigmoid  # noqa: E402
 
 from stepline.models.hirest_joint import together  # noqa: E402
 from stepline.models.hirest_joint_captions import written  # noqa: E402
@@ -50,43 +49,6 @@ def test_frames_and_query_are_multiplied_or_added() -> None:
         rest = model.speech(batch.speech) + model.time(model.times(batch)[..., None])
         expected = scale * model.norm(model.frame(batch.features)) + rest
         assert torch.allclose(model.content(batch), expected, atol=1e-5)
-
-
-def test_time_runs_over_the_real_frames() -> None:
-    times = network().times(videos(5, 3, 1))
-    assert times.tolist() == [[-1, -0.5, 0, 0.5, 1], [-1, 0, 1, 0, 0], [-1, 0, 0, 0, 0]]
-
-
-def test_a_moment_s_loss_counts_videos_by_their_frames() -> None:
-    model, batch = network(), videos(9, 5)
-    ends = torch.tensor([[2, 7], [4, 1]])
-    costs = 0.0
-    for which in (0, 1):
-        for number, n in enumerate((9, 5)):
-            said = logits(model, batch)[number, which, :n]
-            true = ends[number, which]
-            costs -= float(logsigmoid(-said).sum() + said[true])
-    assert model.moment_loss(batch, ends).item() == pytest.approx(costs / 2 / 14, rel=1e-5)
-
-
-def test_a_boundary_is_learned_among_the_frames_that_are_left() -> None:
-    model, batch = network(), videos(9, 5)
-    inside = between(torch.tensor([3, 1]), torch.tensor([7, 3]), 9)
-    ends = between(torch.tensor([3, 1]), torch.tensor([3, 1]), 9)
-    said = model.segment_logits(batch, inside, ends).detach()
-    costs = [said[0, 3:8].logsumexp(0) - said[0, 6], said[1, 1:4].logsumexp(0) - said[1, 2]]
-    loss = model.segment_loss(batch, inside, ends, torch.tensor([6, 2]))
-    assert loss.item() == pytest.approx(sum(costs).item() / 2, rel=1e-5)
-
-
-def test_what_fills_up_a_caption_is_learned_too() -> None:
-    model, batch = network(), videos(9, 5)
-    steps = model.sampled(batch, torch.tensor([0, 1]), torch.tensor([[1, 8], [2, 2]]))
-    captions = written([[5, 6, 7], [8]], 7)
-    likelihoods = model.decoder(model.encoded(steps), captions.read, captions.there).detach().log_softmax(dim=2)
-    follows = [[5, 6, 7, 102, 0, 0, 0], [8, 102, 0, 0, 0, 0, 0]]
-    cost = -sum(float(likelihoods[n, place, word]) for n, of in enumerate(follows) for place, word in enumerate(of))
-    assert model.caption_loss(steps, captions).item() == pytest.approx(cost / 14, rel=1e-5)
 
 
 def test_a_task_s_loss_reaches_its_own_parameters() -> None:

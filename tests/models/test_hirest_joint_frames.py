@@ -7,10 +7,8 @@ torch = pytest.importorskip("torch")
 
 from stepline.models.hirest_joint_config import JointConfig  # noqa: E402
 from stepline.models.hirest_joint_frames import (  # noqa: E402
-    Interval,
     boundaries,
     frame_of,
-    intervals,
     slot_frames,
     speech_rows,
 )
@@ -34,15 +32,6 @@ def test_boundaries_are_distinct_times() -> None:
     assert boundaries([(4, 9), (9, 31), (31, 31), (31, 40)], 47) == [4, 9, 31, 40]
     assert boundaries([(4, 8.5), (8.5, 9)], 47) == [4, 9, 9]
     assert boundaries([(4, 50), (50, 60)], 47) == [4, 46, 46]
-
-
-def test_each_step_is_learned_given_those_before() -> None:
-    assert intervals([4, 9, 31, 40], 40) == [
-        Interval((4,), 4, 40, 9),
-        Interval((4, 9), 9, 40, 31),
-        Interval((4, 9, 31), 31, 40, 40),
-    ]
-    assert intervals([4, 40], 40) == intervals([4], 4) == intervals([], 0) == []
 
 
 def slots(first: int, last: int, frames: int = 20, how: str = "first") -> list[int]:

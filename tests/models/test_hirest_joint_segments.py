@@ -1,6 +1,4 @@
-"""Growing of steps: the rules by hand, and all of it against a straight-line procedure."""
-
-from typing import Any
+"""Growing of steps: the rules by hand."""
 
 import pytest
 
@@ -55,62 +53,6 @@ def test_boundaries_that_stay(ends: list[int], moment: tuple[int, int], boundari
     marked = torch.zeros(1, 50, dtype=torch.bool)
     marked[0, ends] = True
     assert kept(marked, torch.tensor([moment]), 5) == [boundaries]
-
-
-def straight(model: Any, batch: Any, moments: list[list[int]]) -> list[list[int]]:
-    """The released procedure, a frame at a time."""
-    config, frames = model.config, batch.features.shape[1]
-    inside, ends = torch.zeros(2, len(moments), frames, dtype=torch.bool)
-    spans = [[(start, start)] for start, _ in moments]
-    for number, (start, end) in enumerate(moments):
-        inside[number, start : end + 1] = ends[number, start] = True
-    for _ in range(config.iterations):
-        with torch.no_grad():
-            logits = model.segment_logits(batch, inside, ends)
-        for number, of_video in enumerate(spans):
-            left, right = straight_step(logits[number], inside[number], config.threshold)
-            if left > 0:
-                inside[number, left : right + 1] = False
-                ends[number, [left, right]] = True
-                of_video.append((left, right))
-    return [straight_boundaries(of, end, config.gap) for of, (_, end) in zip(spans, moments, strict=True)]
-
-
-def straight_step(logits: Any, inside: Any, threshold: float) -> tuple[int, int]:
-    scores = torch.where(inside, logits, -torch.finfo(logits.dtype).max).softmax(dim=0).tolist()
-    best = max(scores)
-    left = right = scores.index(best)
-    while left > 0 and scores[left] / best > threshold:
-        left -= 1
-    while right < len(scores) - 1 and scores[right] / best > threshold:
-        right += 1
-    return left, right
-
-
-def straight_boundaries(spans: list[tuple[int, int]], end: int, gap: int) -> list[int]:
-    frames = [frame for span in sorted([*spans, (end, end)], key=lambda span: span[0]) for frame in span]
-    while frames[-1] > end:
-        frames.pop()
-    frames = sorted({*frames})
-    stay = frames[:1]
-    for frame in frames[1:-1]:
-        if frame - stay[-1] >= gap:
-            stay.append(frame)
-    return stay
-
-
-@pytest.mark.parametrize("threshold", [0.2, 0.5, 0.8])
-def test_segmentation_is_the_straight_line_procedure_s(threshold: float, float64: None) -> None:
-    batch = videos(40, 33, 60, 28)
-    batch = type(batch)(*(each.double() if each.is_floating_point() else each for each in batch))
-    moments = [[4, 38], [0, 32], [30, 20], [1, 20]]
-    different = set()
-    for seed in range(6):
-        model = network(seed, threshold=threshold, gap=3, iterations=9)
-        found = model.segments(batch, torch.tensor(moments))
-        assert found == straight(model, batch, moments)
-        different |= {tuple(each) for each in found}
-    assert len(different) > 6
 
 
 def test_videos_without_more_steps_leave_the_rest_as_they_are() -> None:

@@ -22,17 +22,6 @@ def by_enumeration(start: np.ndarray, matrix: np.ndarray, evidence: np.ndarray) 
     return found / found.sum(axis=1, keepdims=True)
 
 
-def test_the_transitions_of_two_steps_are_those_by_hand() -> None:
-    """Leave 0.3; jumps ahead weigh 1, 0.5, 0.25; back a tenth of it. Nothing leads before, nothing out of after."""
-    expected = [
-        [0.7, 0.3 * 1 / 1.75, 0.3 * 0.5 / 1.75, 0.3 * 0.25 / 1.75],
-        [0, 0.7, 0.3 * 1 / 1.5, 0.3 * 0.5 / 1.5],
-        [0, 0.3 * 0.1 / 1.1, 0.7, 0.3 * 1 / 1.1],
-        [0, 0, 0, 1],
-    ]
-    np.testing.assert_allclose(transitions(2, leave=0.3, reach=0.5, back=0.1), expected, atol=1e-12)
-
-
 @given(st.integers(1, 40), st.floats(0.001, 0.99), st.floats(0.01, 0.99), st.floats(0, 1))
 def test_the_transitions_are_probabilities(n_steps: int, leave: float, reach: float, back: float) -> None:
     matrix = transitions(n_steps, leave=leave, reach=reach, back=back)
@@ -70,13 +59,6 @@ def test_one_hopeless_time_rules_no_state_out() -> None:
     evidence[100:, 1:] = -1e6
     posteriors = np.exp(log_posteriors(np.eye(4)[0], transitions(2, leave=0.1, reach=0.5, back=0.1), evidence))
     np.testing.assert_allclose(posteriors, np.tile(np.eye(4)[0], (200, 1)), atol=1e-9)
-
-
-def test_without_evidence_the_chain_is_walked_as_it_is() -> None:
-    matrix, start = transitions(3, leave=0.2, reach=0.5, back=0.3), np.eye(5)[0]
-    posteriors = np.exp(log_posteriors(start, matrix, np.zeros((8, 5))))
-    for t in range(8):
-        np.testing.assert_allclose(posteriors[t], np.linalg.matrix_power(matrix, t)[0], atol=1e-12)
 
 
 def one_by_one(start: np.ndarray, matrix: np.ndarray, evidence: np.ndarray) -> np.ndarray:

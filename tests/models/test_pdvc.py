@@ -7,8 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from stepline.metrics import soda_d, uniform  # noqa: E402
-from stepline.models.deformable import View  # noqa: E402
-from stepline.models.pdvc import Layer, Pdvc, sinusoids  # noqa: E402
+from stepline.models.pdvc import Layer, Pdvc  # noqa: E402
 from stepline.models.pdvc_captions import Asked  # noqa: E402
 from stepline.models.pdvc_config import PdvcConfig  # noqa: E402
 from stepline.models.pdvc_loss import Predicted, as_boxes, counter_loss, match, segment_losses, soft_losses  # noqa: E402
@@ -64,8 +63,8 @@ def loss(model: Pdvc, *videos: Video) -> torch.Tensor:
     return model.total(losses(model, *videos))
 
 
-def encoded(model: Pdvc, features: torch.Tensor = FEATURES, duration_s: float = 100) -> Any:
-    return model.encode(model.embed(features[None], torch.tensor([duration_s])))
+def encoded(model: Pdvc) -> Any:
+    return model.encode(model.embed(FEATURES[None], S_100))
 
 
 def last(model: Pdvc, given: Any = None) -> tuple[Layer, Any, Any]:
@@ -180,18 +179,23 @@ def test_two_fits_of_one_seed_are_the_same_bytes(matcher: Any) -> None:
     assert states[0] != states[2]
 
 
-def test_levels_halve_and_each_position_is_encoded_with_the_duration() -> None:
-    model = network(levels=3)
-    for layer in model.encoder:
-        torch.nn.init.normal_(layer.attention.locations.offset.weight)
-    rows, levels = encoded(model)
-    assert levels.lengths.tolist() == [32, 16, 8]
-    assert levels.starts.tolist() == [0, 32, 48]
-    assert levels.padding is None
-    assert rows.shape == (1, 56, 32)
-    assert not torch.allclose(rows, encoded(model, duration_s=99)[0])
-    assert torch.equal(rows, encoded(model, duration_s=100.9)[0])
-    assert torch.equal(encoded(model, duration_s=256)[0], encoded(model, duration_s=1000)[0])
+def test_a_video_is_as_long_as_its_whole_seconds_of_256_at_most() -> None:
+    durations_s = torch.tensor([100, 100.9, 99, 256, 1000])
+    first, same, shorter, longest, longer = network().embed(FEATURES.expand(5, -1, -1), durations_s).positions
+    assert torch.equal(first, same)
+    assert torch.equal(longest, longer)
+    assert not torch.allclose(first, shorter)
+
+
+def test_queries_begin_short_and_unlikely_and_where_they_are_placed() -> None:
+    model = network(decoder_layers=3)
+    first, second, _ = model.layers(*encoded(model))
+    centre = model.reference(model.queries.weight[:, :32]).sigmoid()
+    length = torch.full((12, 1), 1 / (1 + np.exp(2)), dtype=torch.float32)
+    torch.testing.assert_close(first.predicted.boxes, torch.cat((centre, length), dim=1)[None])
+    torch.testing.assert_close(second.predicted.boxes, first.predicted.boxes)
+    assert not second.reference.requires_grad
+    torch.testing.assert_close(torch.stack([each.bias.sigmoid() for each in model.scores]), torch.full((3, 1), 0.01))
 
 
 @pytest.mark.gpu
@@ -206,36 +210,6 @@ def test_a_gpu_gives_the_losses_and_captions_of_a_cpu(monkeypatch: pytest.Monkey
     there = model.decode(moved[0][None], durations_s=S_100.to(GPU))[0]
     torch.testing.assert_close(there.segments.cpu(), said.segments, rtol=1e-4, atol=1e-5)
     assert there.captions == said.captions
-
-
-def test_sinusoids_by_hand() -> None:
-    found = sinusoids(torch.tensor([0.0, 0.25]), 4)
-    angle = np.pi / 2
-    expected = [[0, 1, 0, 1], [np.sin(angle), np.cos(angle), np.sin(angle / 100), np.cos(angle / 100)]]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-def test_queries_begin_short_and_unlikely_and_each_layer_refines_the_boxes_before() -> None:
-    model = network(decoder_layers=3)
-    rows, levels = encoded(model)
-    first, second, third = model.layers(rows, levels)
-    placed = model.queries.weight[:, :32]
-    centre = model.reference(placed).sigmoid()
-    torch.testing.assert_close(first.reference, centre[None])
-    torch.testing.assert_close(first.view.unit, torch.tensor([[[1 / 32, 1 / 16]]]).expand(1, 12, 2))
-    length = torch.full((12, 1), 1 / (1 + np.exp(2)), dtype=torch.float32)
-    torch.testing.assert_close(first.predicted.boxes, torch.cat((centre, length), dim=1)[None])
-    torch.testing.assert_close(second.reference, first.predicted.boxes)
-    torch.testing.assert_close(second.view.unit, (length / 8).expand(1, 12, 2))
-    torch.testing.assert_close(second.predicted.boxes, first.predicted.boxes)
-    assert not second.reference.requires_grad
-    torch.testing.assert_close(first.predicted.counts, model.counts[0](first.queries.max(dim=1).values))
-    torch.testing.assert_close(second.predicted.logits, model.scores[1](second.queries)[..., 0])
-    torch.testing.assert_close(torch.stack([each.bias.sigmoid() for each in model.scores]), torch.full((3, 1), 0.01))
-    torch.nn.init.constant_(model.boxes[1][-1].bias, 1.0)
-    first, second, third = model.layers(rows, levels)
-    torch.testing.assert_close(second.predicted.boxes, (first.predicted.boxes.logit() + 1).sigmoid())
-    torch.testing.assert_close(third.reference, second.predicted.boxes)
 
 
 class Said(Pdvc):
@@ -303,55 +277,28 @@ def test_what_comes_after_the_end_of_a_caption_is_not_said() -> None:
     assert words.tolist() == [[3, 0], [1, 4], [2, 2]]
 
 
-def test_the_caption_loss_is_of_words_and_end_alone_and_of_each_caption_alike() -> None:
-    model = network().eval()
-    layer, rows, levels = last(model)
-
-    def costs(chosen: list[int], captions: list[list[int]]) -> list[float]:
-        found: list[float] = model.captions.losses(
-            asked(model, layer, chosen), rows, levels, torch.tensor(captions)
-        ).tolist()
-        return found
-
-    alone = costs([0], [[1, 2]]) + costs([1], [[3]]) + costs([2], [[4, 5, 6]])
-    together = costs([0, 1, 2], [[1, 2, 0, 0], [3, 0, 0, 0], [4, 5, 6, 0]])
-    assert together == pytest.approx(alone, rel=1e-5)
+def drawn(model: Pdvc, seed: int) -> list[dict[str, float]]:
+    """Return the losses that a seed draws."""
+    torch.manual_seed(seed)
     with torch.no_grad():
-        model.captions.logits.weight.zero_()
-        model.captions.logits.bias[0] = np.log(90.0)
-    assert costs([0], [[1, 2, 3]]) == pytest.approx([(3 * np.log(99) + np.log(99 / 90)) / 4], rel=1e-5)
+        return [{name: float(loss) for name, loss in layer.items()} for layer in losses(model, VIDEO)]
 
 
-def test_captions_see_the_video_about_their_query() -> None:
-    """A caption's likelihood changes with the rows near its segment, and not with those elsewhere."""
-    model = network(proposals="ground_truth").double().eval()
-    rows, levels = encoded(model, FEATURES.double())
-    layer = model.layers(rows, levels, [SEGMENTS.double()])[-1]
-
-    def cost(of: torch.Tensor) -> float:
-        return model.captions.losses(asked(model, layer, [0]), of, levels, torch.tensor([[1]])).item()
-
-    for row, same in ((int(0.2 * LENGTH), False), (int(0.8 * LENGTH), True)):
-        other = rows.clone()
-        other[:, row] += 1
-        assert (cost(other) == cost(rows)) == same
+def test_dropout_is_drawn_in_training_alone_and_for_captions_alone() -> None:
+    model = network(caption_dropout=0.5)
+    first, again, other = (drawn(model, seed) for seed in (1, 1, 2))
+    assert first == again
+    for one, two in zip(first, other, strict=True):
+        assert {name for name, loss in one.items() if loss != two[name]} == {"caption"}
+    model.eval()
+    assert drawn(model, 1) == drawn(model, 2) == [pytest.approx(layer) for layer in drawn(network(), 1)]
 
 
-def test_beyond_the_ends_captions_see_the_first_and_last_row_or_zeros_and_the_transformer_zeros() -> None:
-    """A query at the end of a video whose offsets lead beyond it; with zeros the rows are without effect."""
-    effects = {}
-    for padding in ("border", "zeros"):
-        model = network(caption_padding=padding).double().eval()
-        rows, levels = encoded(model, FEATURES.double())
-        view = View(torch.full((1, 2), 3.0).double(), torch.zeros(1, 2).double())
-        beyond = Asked(torch.zeros(1, 32).double(), view, torch.tensor([0]))
-        found = [model.captions.losses(beyond, each, levels, torch.tensor([[1]])) for each in (rows, rows + 1)]
-        effects[padding] = not torch.equal(*found)
-        attention = model.encoder[0].attention
-        at = View(torch.full((1, 1, 2), 30.0).double(), torch.zeros(1, 1, 2).double())
-        seen = attention(torch.zeros(1, 1, 32).double(), at, rows, levels)
-        torch.testing.assert_close(seen[0, 0], attention.output.bias)
-    assert effects == {"border": True, "zeros": False}
+def test_what_is_dropped_is_all_that_words_are_said_from() -> None:
+    """Of nothing each word is as likely, the end of a caption too."""
+    for dropped, kept in zip(drawn(network(caption_dropout=1.0), 1), drawn(network(), 1), strict=True):
+        assert dropped["caption"] == pytest.approx(np.log(WORDS + 1))
+        assert kept["caption"] != pytest.approx(np.log(WORDS + 1), rel=1e-4)
 
 
 def test_only_as_many_words_are_learned_as_leave_room_for_beginning_and_end() -> None:

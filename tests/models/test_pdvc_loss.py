@@ -12,7 +12,6 @@ from stepline.models.matching import soft_ordered  # noqa: E402
 from stepline.models.pdvc_config import PdvcConfig  # noqa: E402
 from stepline.models.pdvc_loss import (  # noqa: E402
     ACTIVITYNET,
-    Matched,
     Predicted,
     as_boxes,
     as_segments,
@@ -21,7 +20,6 @@ from stepline.models.pdvc_loss import (  # noqa: E402
     match,
     matching_costs,
     overlaps,
-    segment_losses,
     soft_losses,
 )
 
@@ -41,22 +39,11 @@ def predicted(segments: list[list[float]], logits: list[float] | None = None, co
     return Predicted(torch.tensor([logits], requires_grad=True), boxes, torch.zeros(1, counts + 1, requires_grad=True))
 
 
-def pairs(queries: list[int]) -> Matched:
-    return Matched(torch.zeros(len(queries), dtype=torch.long), torch.tensor(queries), ())
-
-
 @given(segments)
 def test_boxes_are_segments_and_back(segment: tuple[float, float]) -> None:
     given = torch.tensor([segment], dtype=torch.float64)
     torch.testing.assert_close(as_segments(as_boxes(given)), given)
     assert as_boxes(torch.tensor([0.2, 0.6])).tolist() == pytest.approx([0.4, 0.4])
-
-
-def test_overlaps_by_hand() -> None:
-    """Of [0, 4]: half in common with [2, 6], touching [4, 8], apart from [6, 8], and inside [0, 8]."""
-    iou, generalised = overlaps(torch.tensor([0.0, 4.0]), torch.tensor([[2.0, 6], [4, 8], [6, 8], [0, 8], [0, 4]]))
-    np.testing.assert_allclose(iou, [1 / 3, 0, 0, 1 / 2, 1], atol=1e-4)
-    np.testing.assert_allclose(generalised, [1 / 3, 0, -2 / 8, 1 / 2, 1], atol=1e-4)
 
 
 @given(segments, segments)
@@ -66,13 +53,6 @@ def test_overlaps_are_symmetric_and_bounded(first: tuple[float, float], second: 
     torch.testing.assert_close((iou, generalised), overlaps(pair[1], pair[0]))
     assert 0 <= iou <= 1
     assert -1 <= generalised <= iou + 1e-9
-
-
-def test_the_focal_loss_is_cross_entropy_times_a_power_of_the_error() -> None:
-    probability = torch.tensor([0.01, 0.5, 0.9])
-    of_segment, of_other = focal_terms(probability.logit(), 0.25, 2.0)
-    torch.testing.assert_close(of_segment, -0.25 * (1 - probability) ** 2 * probability.log())
-    torch.testing.assert_close(of_other, -0.75 * probability**2 * (1 - probability).log())
 
 
 def test_costs_are_those_of_the_paper_or_of_the_release() -> None:
@@ -144,31 +124,6 @@ def test_as_released_a_number_counts_less_the_more_videos_of_activitynet_have_it
     logits = torch.full((31,), -40.0)
     for number, share in ((0, 0.0), (2, 0.193425917), (3, 0.412129084), (17, 1.99820162e-4), (30, 0.0)):
         assert counted(logits, number) == pytest.approx((1 - share) * counted(logits, number, count_weights="none"))
-
-
-def test_the_losses_of_a_layer_by_hand() -> None:
-    guess = predicted([[0.1, 0.3], [0.6, 0.8], [0.0, 0.1]], [2.0, -1.0, 0.0])
-    losses = segment_losses(config(), guess, [TRUE], pairs([0, 1]))
-    of_segment, of_other = focal_terms(guess.logits[0], 0.25, 2.0)
-    assert set(losses) == {"score", "giou"}
-    torch.testing.assert_close(losses["score"], (of_segment[0] + of_segment[1] + of_other[2]) / 2)
-    assert losses["giou"].item() == pytest.approx((0 + (1 - 2 / 3)) / 2, abs=1e-3)
-
-
-def test_losses_of_a_batch_are_per_segment_of_all_its_videos() -> None:
-    videos = [predicted([[0.1, 0.3], [0.6, 0.8]], [2.0, -1.0]), predicted([[0.0, 0.4], [0.3, 0.9]], [0.0, 1.0])]
-    both = Predicted(*(torch.cat(parts) for parts in zip(*videos, strict=True)))
-    segments = [TRUE, TRUE[:1]]
-    matched = match(config(), both, segments)
-    assert matched.video.tolist() == [0, 0, 1]
-    alone = [match(config(), each, [true]) for each, true in zip(videos, segments, strict=True)]
-    assert matched.query.tolist() == [*alone[0].query.tolist(), *alone[1].query.tolist()]
-    found = segment_losses(config(), both, segments, matched)
-    parts = [
-        segment_losses(config(), each, [true], one) for each, true, one in zip(videos, segments, alone, strict=True)
-    ]
-    for name, loss in found.items():
-        torch.testing.assert_close(loss, (2 * parts[0][name] + parts[1][name]) / 3)
 
 
 @given(st.permutations(range(4)), st.sampled_from(MATCHERS))

@@ -81,40 +81,6 @@ def test_what_features_say_is_learned_and_found_better_than_by_equal_parts() -> 
     assert sum(found) / len(found) > sum(equal) / len(equal) + 0.1
 
 
-def test_without_offsets_proposals_are_the_anchors() -> None:
-    logits, segments = plain()(NOISE)
-    assert logits.shape == (3, L)
-    assert not logits.any()
-    assert (segments[..., 1] - segments[..., 0]).tolist() == [[3] * L, [7] * L, [11] * L]
-    assert (segments.mean(dim=2) == torch.arange(L) + 0.5).all()
-
-
-def test_offsets_move_within_their_bounds_where_the_kernel_fits() -> None:
-    config = replace(SMALL, offset_scale=0.1)
-    model = plain(config)
-    for anchor in model.anchors:
-        anchor.bias.data[:] = torch.tensor([2.0, 100.0, -100.0])
-    logits, segments = model(NOISE)
-    for row, size in enumerate((3, 7, 11)):
-        fits = slice((size - 1) // 2, L - size // 2)
-        assert logits[row, fits].tolist() == [2] * (L - size + 1)
-        assert not logits[row, : fits.start].any()
-        assert not logits[row, fits.stop :].any()
-        torch.testing.assert_close(segments[row, fits].mean(dim=1), (torch.arange(L) + 0.5 + 0.1 * size)[fits])
-        torch.testing.assert_close(segments[row, fits].diff()[:, 0], torch.full((L - size + 1,), size * 0.904837))
-        assert segments[row, 0].tolist() == [0.5 - size / 2, 0.5 + size / 2]
-
-
-def test_a_row_of_an_anchor_sees_the_rows_of_its_kernel() -> None:
-    """Without the context, what a proposal reads is its kernel's rows."""
-    model = made()
-    model.project.weight.data[:, D:] = 0
-    other = NOISE.clone()
-    other[0, 20] += 1
-    changed = (model(NOISE).logits != model(other).logits).nonzero().tolist()
-    assert changed == [[row, 20 + shift] for row, side in enumerate((1, 3, 5)) for shift in range(-side, side + 1)]
-
-
 def test_the_loss_is_the_sum_of_three() -> None:
     """By hand: of a segment of 11 rows the anchors one row beside have IoU 10 / 12, and boundaries that are 1 off."""
     segment = torch.tensor([[10.0, 21.0]]) / L
@@ -139,25 +105,6 @@ def test_boundaries_are_learned_of_anchors_in_the_video_that_overlap_a_segment(
 ) -> None:
     found = plain().loss(NOISE, torch.tensor(segments) / L).item()
     assert found == pytest.approx(log(2) + boundary + log(CELLS + 1))
-
-
-def test_what_is_dropped_is_all_that_a_cell_is_chosen_from() -> None:
-    nothing_but_the_sequence = replace(SMALL, positives=0, negatives=0, positive_iou=2.0)
-    segments = torch.tensor([[3.0, 10.0], [12.0, 23.0]]) / L
-    for dropout in (0.0, 1.0):
-        model = made(replace(nothing_but_the_sequence, dropout=dropout))
-        torch.nn.init.zeros_(model.choice.bias)
-        assert (model.loss(NOISE, segments).item() == pytest.approx(log(CELLS + 1), rel=1e-6)) == (dropout == 1)
-
-
-def test_the_sequence_is_of_nearest_cells_in_order_and_then_the_end() -> None:
-    """By hand: at equal chances the gradient of a choice is its chance less how often it is the right one."""
-    model = plain()
-    segments = torch.tensor([[16.0, 19.0], [0.0, 3.0]]) / L
-    model.loss(NOISE, segments).backward()
-    right = torch.zeros(CELLS + 1)
-    right[[0, 4, CELLS]] = 1 / 3
-    torch.testing.assert_close(model.choice.bias.grad, 1 / (CELLS + 1) - right)
 
 
 def stirred(config: ProcNetConfig) -> Any:
@@ -312,32 +259,11 @@ def test_decoding_ends_where_the_end_is_likeliest() -> None:
     assert scores.shape == (0,)
 
 
-def test_a_cell_stands_for_its_best_proposal() -> None:
-    model = plain(replace(SMALL, max_segments=1))
-    model.choice.bias.data[3] = 1
-    logits, segments = model(NOISE)
-    logits = logits.detach().clone()
-    logits[2, 14] = 3.0  # of rows 12 to 15
-    found, scores = given(model, logits, segments).predict(NOISE)
-    assert found.tolist() == [[9 / L, 20 / L]]
-    assert scores.tolist() == pytest.approx([1 / (1 + 2.718281828**-3)])
-
-
 def test_what_lies_beside_the_video_is_left_out() -> None:
     model = plain()
     logits, segments = model(NOISE)
     found, scores = given(model, logits, segments - 40).predict(NOISE)
     assert len(found) == len(scores) == 0
-
-
-def test_the_sequence_sees_the_mean_of_the_video_and_then_of_the_segment() -> None:
-    model = plain(replace(SMALL, max_segments=2))
-    model.choice.bias.data[3] = 1
-    seen: list[Any] = []
-    model.content.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0][0]))
-    assert model.predict(NOISE)[0][0].tolist() == [11 / L, 14 / L]  # the anchor of 3 rows about row 12
-    torch.testing.assert_close(seen[0], NOISE[0].mean(dim=0))
-    torch.testing.assert_close(seen[1], NOISE[0, 11:14].mean(dim=0))
 
 
 def test_prediction_is_the_same_while_training_and_leaves_no_gradient() -> None:

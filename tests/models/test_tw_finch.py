@@ -93,24 +93,6 @@ def test_it_is_the_plain_loop_on_what_never_ties(seed: int, n_segments: int, blo
     assert tw_finch(features, n_segments, block=block).tolist() == plain(features, n_segments)
 
 
-def test_it_finds_two_scenes_by_hand() -> None:
-    """Of five rows, first neighbours by time times angle: 0-1, and 2-3-4; in one scene they would be 0-1-2-3-4."""
-    features = np.array([[1, 0], [1, 0.1], [0, 1], [0.1, 1], [0, 1]])
-    assert tw_finch(features, 2).tolist() == [0, 0, 1, 1, 1]
-
-
-def test_a_scene_that_returns_may_be_the_same_cluster() -> None:
-    """Equal rows have distance 0 at any time, so clusters need not be spans."""
-    features = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [1, 0], [1, 0]])
-    assert tw_finch(features, 2).tolist() == [0, 0, 1, 1, 0, 0]
-
-
-def test_of_equally_near_ones_the_first_is_nearest() -> None:
-    """The middle row is as far from the first two as from the last two."""
-    features = np.array([[1, 0], [1, 0], [1, 1], [0, 1], [0, 1]])
-    assert tw_finch(features, 2).tolist() == [0, 0, 0, 1, 1]
-
-
 @given(st.sampled_from([0.25, 3.0, 1e-4]), st.integers(1, 9))
 def test_a_scale_in_common_changes_nothing(scale: float, n_segments: int) -> None:
     features = made_up("scenes", 100, 0).astype(np.float64)

@@ -44,37 +44,6 @@ def test_with_masked_padding_losses_are_those_of_rows_and_moments_alone() -> Non
         assert value == pytest.approx(sum(share * part[name] for share, part in each), rel=1e-4)
 
 
-def test_words_that_fill_up_a_query_are_not_seen() -> None:
-    model, batch = network(), queries((9, 2), (9, 5))
-    other = batch._replace(words=batch.words.clone())
-    other.words[0, 2:] = 7
-    assert torch.equal(model(batch).center, model(other).center)
-    other.words[0, 1] = 7
-    assert not torch.equal(model(batch).center[0], model(other).center[0])
-    assert torch.equal(model(batch).center[1], model(other).center[1])
-
-
-def test_the_losses_by_hand() -> None:
-    """Two videos of two rows, of which the second has one; a moment in the first row of each and heat in the second."""
-    model = network(padding="attended")
-    half = torch.zeros(2, 2)
-    scores = Scores(half, half, torch.tensor([[3.0, 9.0], [1.0, 9.0]]), torch.tensor([[0.5, 9.0], [0.0, 9.0]]))
-    there = torch.tensor([[True, True], [True, False]])
-    at = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
-    learned = Targets(torch.tensor([[1.0, 0.5], [1.0, 0.0]]), 2 * at, 0.25 * at, at, 2)
-    found = model.losses(scores, there, torch.tensor([[1.0, 0.0], [1.0, -1.0]]), learned)
-    assert {name: float(each) for name, each in found.items()} == pytest.approx(
-        {
-            "saliency": 3 * 3 * log(2) / 4,
-            "center": (2 * log(2) / 4 + log(2) / 4 * 0.5**4) / 2,
-            "window": 0.1 * (1 + 1) / 2,
-            "offset": (0.25 + 0.25) / 2,
-        }
-    )
-    masked = network(padding="masked").losses(scores, there, torch.ones(2, 2), learned)
-    assert float(masked["saliency"]) == pytest.approx(3 * log(2))
-
-
 def test_the_loss_reaches_every_parameter() -> None:
     model, batch = network(), queries(*BATCH)
     learned = targets(SEGMENTS, 12, model.config)

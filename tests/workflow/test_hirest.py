@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.benchmarks.hirest.synthetic import BACKBONES, CONFIG, QUERIES, recordings, write_bank, write_releases
+from tests.benchmarks.hirest.synthetic import CONFIG, QUERIES, recordings, write_bank, write_releases
+from tests.benchmarks.tower import BACKBONES
 from tests.conftest import made_once
 from tests.workflow.runs import rows, run_study
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.benchmarks.htstep.synthetic import BACKBONES, CONFIG, write_banks, write_releases
+from tests.benchmarks.htstep.synthetic import CONFIG, write_banks, write_releases
+from tests.benchmarks.tower import BACKBONES
 from tests.conftest import made_once
 from tests.workflow.runs import rows, run_study
 

@@ -1,6 +1,4 @@
-import shutil
 from collections.abc import Mapping
-from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,9 @@ from stepline.benchmarks.hirest.benchmark import Hirest
 from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.kinds import Found
 from stepline.config import validate
-from tests.benchmarks.hirest.synthetic import BACKBONES, CONFIG, write_bank, write_releases
-from tests.conftest import made_once
+from tests.benchmarks.copied import copy_once
+from tests.benchmarks.hirest.synthetic import CONFIG, write_bank, write_releases
+from tests.benchmarks.tower import BACKBONES
 
 
 @pytest.fixture
@@ -25,12 +24,11 @@ def releases() -> None:
 def banks(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The same and the bank ``planted``."""
 
-    def make(folder: Path) -> None:
-        with chdir(folder):
-            write_releases()
-            write_bank(tmp_path_factory.mktemp("planted"))
+    def make(rows: Path) -> None:
+        write_releases()
+        write_bank(rows)
 
-    shutil.copytree(made_once(tmp_path_factory, "hirest-banks", make), ".", dirs_exist_ok=True)
+    copy_once(tmp_path_factory, "hirest-banks", make)
 
 
 def plan(changes: Mapping[str, Any] | None = None) -> Hirest:

@@ -3,7 +3,7 @@
 Beside it the text tower of these features, a user's file: each text has a vector of its own.
 """
 
-import json
+import io
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from stepline.datasets.hirest import ASR, CATEGORIES, DISTRACTORS, LABELS, RELEASES, SPLIT_FILES, STEPS
 from stepline.features.importing import Folder, import_folder
-from stepline.io import sha256_file, write_json
+from tests.benchmarks.tower import DIMENSION, tower
+from tests.datasets.fetched import write_release
 
-DIMENSION = 32
-"""Of features and texts."""
 QUERIES: dict[str, tuple[str, ...]] = {
     "train": ("Bake Sourdough Bread", "Clean a Bathtub", "Fold a Crane", "Fix a Tire", "Grow Tomatoes", "Sew Curtains"),
     "val": ("Brew Kombucha", "Carve a Pumpkin", "Polish Shoes", "Tune a Guitar"),
@@ -35,37 +34,6 @@ SILENT, UNHEARD = ("val-1-0", "test-1-0", "other-0"), ("val-2-0", "test-3-0", "o
 """Videos in whose transcript nothing stands, and videos without one."""
 VERBS, THINGS = ("Cut", "Mix", "measure", "press", "Wrap"), ("the paper", "the flour ", "the wood", "a thread")
 CHATTER = ("hello and welcome back", "please like and subscribe", "that is all for today", "thanks for watching")
-TOWER = f"""
-from stepline.spec import ClipSpec, TextSpec
-
-WHAT = {{"revision": 1, "architecture": "file", "weights": (), "licence": "Apache-2.0", "dimension": {DIMENSION}}}
-PIXELS = {{"steps": (("exact", 8, 8, "pil_bilinear"),), "mean": (0, 0, 0), "std": (1, 1, 1)}}
-SPEC = ClipSpec(name="tower", label="1fps", fps=1, num_frames=1, output="colours", **PIXELS, **WHAT)
-TEXT = TextSpec(name="tower-text", label="bytes", max_tokens=512, output="drawn", normalise=True, **WHAT)
-
-
-class Encoder:
-    spec = TEXT
-
-    def tokens(self, text):
-        return list(text.encode())
-
-    def encode(self, tokens):
-        import numpy as np
-
-        drawn = np.random.default_rng(tokens).normal(size={DIMENSION})
-        return (drawn / np.linalg.norm(drawn)).astype(np.float32)
-
-
-def load(spec, files):
-    raise NotImplementedError
-
-
-def load_text(spec, files):
-    return Encoder()
-"""
-BACKBONES = {"tower": {"path": "./tower.py"}}
-"""The configuration's key ``backbones``."""
 FEATURES = {"video": "planted", "text": "tower"}
 CONFIG: dict[str, Any] = {
     "features": dict.fromkeys(("eva_clip", "clip", "mil_nce", "frozen_in_time"), FEATURES),
@@ -170,28 +138,18 @@ def _listed(split: str, *, blinded: bool) -> dict[str, Any]:
 
 def write_releases(root: Path = Path()) -> None:
     """Write ``v1`` and the transcripts below ``root``, as they stand after they are fetched, and the text tower."""
-    _write(root, "v1", {path: json.dumps(content).encode() for path, content in contents().items()})
-    archive = root / "asr.zip"
+    write_release(RELEASES, "v1", contents(), root)
+    archive = io.BytesIO()
     with ZipFile(archive, "w") as file:
         for video, lines in spoken().items():
             file.writestr(f"ASR/{video}.srt", _srt(lines))
-    _write(root, "asr", {ASR: archive.read_bytes()})
-    archive.unlink()
-    (root / "tower.py").write_text(TOWER)
+    write_release(RELEASES, "asr", {ASR: archive.getvalue()}, root)
+    (root / "tower.py").write_text(tower(vector))
 
 
 def write_labels(root: Path = Path()) -> None:
     """Write the authors' test file with its moments, as it stands after it is fetched."""
-    _write(root, "labels", {LABELS: json.dumps(_listed("test", blinded=False)).encode()})
-
-
-def _write(root: Path, release: str, files: dict[str, bytes]) -> None:
-    folder = root / RELEASES.folder(release)
-    for path, content in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
-    digests = {path: sha256_file(folder / path) for path in files}
-    write_json(folder / "release.json", {"study": "hirest", "release": release, "files": digests})
+    write_release(RELEASES, "labels", {LABELS: _listed("test", blinded=False)}, root)
 
 
 def spoken() -> dict[str, list[tuple[float, float, str]]]:

@@ -117,21 +117,6 @@ class TestRetrieval:
             assert made.ranked == tuple(video for _, video in sorted(scores, reverse=True))
             assert (made.pool, made.split, made.video) == (7, "pool", "")
 
-    def test_words_weigh_by_how_rare_they_are_and_little_by_how_often_they_are_said(self) -> None:
-        said = {
-            "often": [(0, 1, "pan pan pan pan pan pan pan pan pan")],
-            "rare": [(0, 1, "sieve flour")],
-            **{f"other{n}": [(0, 1, f"pan w{n}a w{n}b")] for n in range(5)},
-        }
-        (made,) = TextRetrieval().predict(read("tfidf", said, {"rare": "sieve pan flour"}), [])
-        assert made.ranked is not None
-        assert made.ranked[0] == "rare"
-
-    def test_what_is_said_again_and_again_weighs_little_more(self) -> None:
-        said = {"a": [(0, 9, "pan " * 9 + "salt")], "b": [(0, 1, "pan salt oil")], "c": [(0, 1, "oil")]}
-        (made,) = TextRetrieval().predict(read("tfidf", said, {"a": "pan salt"}), [])
-        assert made.ranked == ("a", "b", "c")
-
     def test_minilm_is_the_mean_of_sentences(self, words: None) -> None:
         encode = Words().encode
         said = {video: [" ".join(text.split()) for *_, text in lines] for video, lines in self.SAID.items()}

@@ -1,6 +1,4 @@
-import shutil
 from collections.abc import Mapping
-from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,9 @@ from stepline.benchmarks.htstep.benchmark import Htstep
 from stepline.benchmarks.htstep.inputs import HtstepInputs
 from stepline.benchmarks.htstep.kinds import Found
 from stepline.config import validate
-from tests.benchmarks.htstep.synthetic import BACKBONES, CONFIG, write_banks, write_releases
-from tests.conftest import made_once
+from tests.benchmarks.copied import copy_once
+from tests.benchmarks.htstep.synthetic import CONFIG, write_banks, write_releases
+from tests.benchmarks.tower import BACKBONES
 
 
 @pytest.fixture
@@ -25,12 +24,11 @@ def releases() -> None:
 def banks(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The same and the bank ``planted`` of HT-Step and CrossTask."""
 
-    def make(folder: Path) -> None:
-        with chdir(folder):
-            write_releases()
-            write_banks(tmp_path_factory.mktemp("planted"))
+    def make(rows: Path) -> None:
+        write_releases()
+        write_banks(rows)
 
-    shutil.copytree(made_once(tmp_path_factory, "htstep-banks", make), ".", dirs_exist_ok=True)
+    copy_once(tmp_path_factory, "htstep-banks", make)
 
 
 def plan(changes: Mapping[str, Any] | None = None) -> Htstep:

@@ -5,7 +5,6 @@ Beside it the text tower of these features, a user's file: each word has a vecto
 
 import csv
 import io
-import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,10 +17,9 @@ from numpy.typing import NDArray
 from stepline.datasets.htstep import ANNOTATIONS, CANDIDATES, NARRATIONS, RELEASES
 from stepline.datasets.htstep_files import TAXONOMY, VIDEOS
 from stepline.features.importing import Folder, import_folder
-from stepline.io import sha256_file, write_json
+from tests.benchmarks.tower import DIMENSION, tower
+from tests.datasets.fetched import write_release
 
-DIMENSION = 32
-"""Of features and texts."""
 SEEN, UNSEEN = ("Make Tea", "Bake Bread", "Fry Eggs"), ("Boil Rice",)
 VARIED = "Bake Bread"
 """The activity of two articles."""
@@ -37,39 +35,6 @@ TASKS = {
     "1001": ("Make Coffee", ("grind beans", "pour water", "add milk")),
     "1002": ("Wash Car", ("rinse car", "dry it")),
 }
-TOWER = f"""
-from stepline.spec import ClipSpec, TextSpec
-
-WHAT = {{"revision": 1, "architecture": "file", "weights": (), "licence": "Apache-2.0", "dimension": {DIMENSION}}}
-PIXELS = {{"steps": (("exact", 8, 8, "pil_bilinear"),), "mean": (0, 0, 0), "std": (1, 1, 1)}}
-SPEC = ClipSpec(name="tower", label="1fps", fps=1, num_frames=1, output="colours", **PIXELS, **WHAT)
-TEXT = TextSpec(name="tower-text", label="bytes", max_tokens=512, output="drawn", normalise=True, **WHAT)
-
-
-class Encoder:
-    spec = TEXT
-
-    def tokens(self, text):
-        return list(text.encode())
-
-    def encode(self, tokens):
-        import numpy as np
-
-        words = bytes(tokens).decode().lower().replace(":", " ").replace(".", " ").split() or [""]
-        drawn = [np.random.default_rng([*word.encode()]).normal(size={DIMENSION}) for word in words]
-        mean = np.mean(drawn, axis=0)
-        return (mean / np.linalg.norm(mean)).astype(np.float32)
-
-
-def load(spec, files):
-    raise NotImplementedError
-
-
-def load_text(spec, files):
-    return Encoder()
-"""
-BACKBONES = {"tower": {"path": "./tower.py"}}
-"""The configuration's key ``backbones``."""
 TINY = {"batch_size": 8, "learning_rate": 3e-3, "seeds": [0]}
 CONFIG: dict[str, Any] = {
     "features": {name: ["planted"] for name in ("s3d", "s3d_joint", "timesformer")},
@@ -197,11 +162,12 @@ def write_releases(*withheld: str, root: Path = Path()) -> None:
     """
     hidden = withheld or ("val_unseen", "test_seen", "test_unseen")
     splits = {split: [each.video for each in videos() if each.split == split] for split in COUNTS}
-    _write(root, "v1", {TAXONOMY: taxonomy(), VIDEOS: json.dumps(splits)})
+    write_release(RELEASES, "v1", {TAXONOMY: taxonomy(), VIDEOS: splits}, root)
     shown = annotations(*(split for split in COUNTS if split not in hidden))
-    _write(root, "annotations", {ANNOTATIONS: json.dumps(shown)})
-    _write(root, "candidates", {CANDIDATES: json.dumps({each.video: list(each.steps) for each in videos()})})
-    _write(root, "narrations", {NARRATIONS: json.dumps(narrations())})
+    write_release(RELEASES, "annotations", {ANNOTATIONS: shown}, root)
+    candidates = {each.video: list(each.steps) for each in videos()}
+    write_release(RELEASES, "candidates", {CANDIDATES: candidates}, root)
+    write_release(RELEASES, "narrations", {NARRATIONS: narrations()}, root)
     archive = io.BytesIO()
     with ZipFile(archive, "w") as file:
         file.writestr(
@@ -216,23 +182,14 @@ def write_releases(*withheld: str, root: Path = Path()) -> None:
         for (task, video), steps in crosstask_videos().items():
             lines = "".join(f"{number},{start_s},{end_s}\n" for number, start_s, end_s in steps)
             file.writestr(f"crosstask_release/annotations/{task}_{video}.csv", lines)
-    _write(root, "crosstask", {"crosstask_release.zip": archive.getvalue()})
-    (root / "tower.py").write_text(TOWER)
-
-
-def _write(root: Path, release: str, files: dict[str, str | bytes]) -> None:
-    folder = root / RELEASES.folder(release)
-    for path, content in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content.encode() if isinstance(content, str) else content)
-    digests = {path: sha256_file(folder / path) for path in files}
-    write_json(folder / "release.json", {"study": "htstep", "release": release, "files": digests})
+    write_release(RELEASES, "crosstask", {"crosstask_release.zip": archive.getvalue()}, root)
+    (root / "tower.py").write_text(tower(vector))
 
 
 @cache
 def vector(text: str) -> NDArray[np.float64]:
     """Return the vector of a text, as the tower makes it."""
-    words = text.lower().replace(":", " ").replace(".", " ").split()
+    words = text.lower().replace(":", " ").replace(".", " ").split() or [""]
     mean = np.mean([np.random.default_rng([*word.encode()]).normal(size=DIMENSION) for word in words], axis=0)
     unit: NDArray[np.float64] = mean / np.linalg.norm(mean)
     return unit

@@ -1,6 +1,4 @@
-import shutil
 from collections.abc import Mapping
-from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +8,8 @@ from stepline.benchmark import Job
 from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.benchmarks.oepp.inputs import OeppInputs
 from stepline.config import validate
+from tests.benchmarks.copied import copy_once
 from tests.benchmarks.oepp.synthetic import CONFIG, write_bank, write_releases
-from tests.conftest import made_once
 
 
 @pytest.fixture
@@ -24,12 +22,11 @@ def releases() -> None:
 def banks(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The release and the bank ``planted``."""
 
-    def make(folder: Path) -> None:
-        with chdir(folder):
-            write_releases()
-            write_bank(tmp_path_factory.mktemp("planted"))
+    def make(rows: Path) -> None:
+        write_releases()
+        write_bank(rows)
 
-    shutil.copytree(made_once(tmp_path_factory, "oepp-banks", make), ".", dirs_exist_ok=True)
+    copy_once(tmp_path_factory, "oepp-banks", make)
 
 
 def plan(changes: Mapping[str, Any] | None = None) -> Oepp:

@@ -3,7 +3,6 @@
 Beside it features in which actions are planted, and a study of both that is small enough to be fitted in a test.
 """
 
-import json
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from stepline.datasets.oepp import (
     Part,
 )
 from stepline.features.importing import Folder, import_folder
-from stepline.io import sha256_file, write_json
+from tests.datasets.fetched import write_release
 
 DIMENSION = 8
 """Of the texts' vectors."""
@@ -80,17 +79,7 @@ CONFIG: dict[str, Any] = {
 
 def write_releases(root: Path = Path()) -> None:
     """Write the release ``split1`` below ``root``, as it stands after it is fetched."""
-    write_release(root, contents())
-
-
-def write_release(root: Path, files: dict[str, Any]) -> None:
-    """Write these files as the release ``split1``."""
-    folder = root / RELEASES.folder("split1")
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, content in files.items():
-        (folder / path).write_text(json.dumps(content))
-    digests = {path: sha256_file(folder / path) for path in files}
-    write_json(folder / "release.json", {"study": "oepp", "release": "split1", "files": digests})
+    write_release(RELEASES, "split1", contents(), root)
 
 
 def contents() -> dict[str, Any]:

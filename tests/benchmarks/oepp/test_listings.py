@@ -3,8 +3,9 @@ from pathlib import Path
 
 from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.benchmarks.oepp.listings import write_listings
-from stepline.datasets.oepp import EVENTS_FILE
-from tests.benchmarks.oepp.synthetic import EVENTS, contents, write_release
+from stepline.datasets.oepp import EVENTS_FILE, RELEASES
+from tests.benchmarks.oepp.synthetic import EVENTS, contents
+from tests.datasets.fetched import write_release
 
 
 def rows(target: str) -> list[dict[str, str]]:
@@ -22,7 +23,7 @@ def test_events_stand_by_cluster_beside_the_papers() -> None:
     assert (there["cluster"], there["domain"]) == ("11", "Drink and Snack")
     content = contents()
     content[EVENTS_FILE]["MakeOrangeJuice"]["set"] = 11
-    write_release(Path(), content)
+    write_release(RELEASES, "split1", content)
     write_listings()
     found = {row["event"]: row for row in rows("table9")}
     ours = [row["event"] for row in rows("table9")][: len(EVENTS)]
@@ -55,7 +56,7 @@ def test_actions_with_other_words_stand_beside_the_papers() -> None:
             "action_num": 1,
             "set": number,
         }
-    write_release(Path(), content)
+    write_release(RELEASES, "split1", content)
     write_listings()
     found = {(row["event"], " ".join(row["action_label"].split())): row for row in rows("table10")}
     assert found[first["event"], first["action_label"]]["status"] == "exact"

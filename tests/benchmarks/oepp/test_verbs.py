@@ -14,7 +14,8 @@ from stepline.cli import main
 from stepline.datasets.oepp import RELEASES, load
 from stepline.io import sha256_file
 from tests.benchmarks.oepp.synthetic import CROSSTASK, EVENTS, contents, write_releases
-from tests.datasets.oepp_sources import write_coin, write_source
+from tests.datasets.fetched import write_release
+from tests.datasets.oepp_sources import write_coin
 from tests.datasets.test_crosstask import archive
 
 
@@ -37,13 +38,17 @@ def _releases() -> None:
     archive(files)
 
 
+def write_crosstask() -> None:
+    write_release(RELEASES, "crosstask", {"crosstask_release.zip": Path("crosstask_release.zip").read_bytes()})
+
+
 def rows(path: str) -> list[dict[str, str]]:
     with Path(path).open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 def test_of_both_sources_the_released_files_are_rebuilt_to_the_byte(capsys: pytest.CaptureFixture[str]) -> None:
-    write_source("crosstask", Path("crosstask_release.zip"))
+    write_crosstask()
     assert main(["--log", "rebuild.log", "oepp", "rebuild"]) == 0
     assert capsys.readouterr().out == (
         "results/oepp/rebuilt.csv: 48 of 48 videos rebuilt, 48 with the released segments\n"
@@ -103,7 +108,7 @@ def test_clusters_are_listed_beside_the_released_ones(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "text_encoder", lambda name, config: Letters())
-    write_source("crosstask", Path("crosstask_release.zip"))
+    write_crosstask()
     assert main(["oepp", "cluster", "--encoder", "minilm"]) == 0
     assert capsys.readouterr().out == (
         "results/oepp/clusters-minilm.csv: 6 candidate events, 2 clusters of 6, among them 6 of OpenEvent's 6\n"

@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from stepline.benchmarks.pss.benchmark import Pss
 from stepline.config import validate
 from stepline.datasets import pss
 from stepline.datasets.schema import SPLITS
+from tests.benchmarks.copied import copy_once
 from tests.benchmarks.pss.synthetic import CONFIG, write_banks, write_releases
 
 
@@ -17,13 +19,18 @@ def releases() -> None:
 
 
 @pytest.fixture
-def banks(releases: None, tmp_path_factory: pytest.TempPathFactory) -> None:
+def banks(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The releases and a bank of each name."""
-    videos = {
-        dataset: {each.video: each.segments for split in SPLITS for each in pss.load(dataset, split).values()}
-        for dataset in pss.DATASETS
-    }
-    write_banks(tmp_path_factory.mktemp("features"), videos)
+
+    def make(rows: Path) -> None:
+        write_releases()
+        videos = {
+            dataset: {each.video: each.segments for split in SPLITS for each in pss.load(dataset, split).values()}
+            for dataset in pss.DATASETS
+        }
+        write_banks(rows, videos)
+
+    copy_once(tmp_path_factory, "pss-banks", make)
 
 
 def plan(changes: Mapping[str, Any] | None = None) -> Pss:

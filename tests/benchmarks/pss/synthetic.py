@@ -1,6 +1,5 @@
 """A small PSS: releases and features in which the boundaries of segments are planted."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 
 from stepline.datasets.pss import RELEASES, SPLIT_FILES, VOCABULARIES
 from stepline.features.importing import Folder, import_folder
-from stepline.io import sha256_file, write_json
+from tests.datasets.fetched import write_release
 
 VERBS, THINGS = ("cut", "fry", "mix", "serve"), ("the onion", "the rice", "an egg")
 VIDEOS = {"train": 10, "val": 4, "test": 4}
@@ -46,12 +45,7 @@ def write_releases(root: Path = Path()) -> None:
         ids = {word: number if dataset == "youcook2" else str(number) for number, word in enumerate(sorted(words), 1)}
         files[dataset][VOCABULARIES[dataset]] = {"word_to_ix": ids}
         for release, contents in files.items():
-            folder = root / RELEASES.folder(release)
-            for path, content in contents.items():
-                (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                (folder / path).write_text(json.dumps(content))
-            digests = {path: sha256_file(folder / path) for path in contents}
-            write_json(folder / "release.json", {"study": "pss", "release": release, "files": digests})
+            write_release(RELEASES, release, contents, root)
 
 
 def _video(random: np.random.Generator) -> dict[str, object]:

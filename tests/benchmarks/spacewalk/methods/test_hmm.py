@@ -189,16 +189,6 @@ def test_scores_are_standardised_by_step_and_those_that_say_nothing_are_zero(mad
     np.testing.assert_allclose(seen[:, 0], (raw[:, 1] - raw[:, 1].mean()) / raw[:, 1].std(), atol=1e-5)
 
 
-def test_climbing_ends_where_no_other_value_is_better_and_keeps_the_first_of_equals() -> None:
-    wanted = {"window_s": 4.0, "scale": 60.0, "stay": 0.5, "back": 0.2}
-
-    def values(settings: Sequence[hmm.Setting]) -> list[float]:
-        return [sum(setting[name] == each for name, each in wanted.items()) for setting in settings]
-
-    assert hmm.climb(values, CHOICES) == {**SETTING, **wanted}
-    assert hmm.climb(lambda settings: [0.0] * len(settings), CHOICES) == {n: each[0] for n, each in CHOICES.items()}
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the small grid is that of all examples
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4))
 def test_climbing_asks_and_takes_what_one_value_after_the_other_does(seed: int, n_values: int) -> None:

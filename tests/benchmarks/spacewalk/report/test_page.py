@@ -119,43 +119,28 @@ def images(text: str, kind: str) -> list[bytes]:
     return [base64.b64decode(found) for found in re.findall(rf'src="data:image/{kind};base64,([^"]+)"', text)]
 
 
-def test_hostile_text_is_escaped_everywhere(tmp_path: Path, timelines: list[Picture]) -> None:
+def test_the_page_holds_all_that_it_was_given_escaped_and_by_itself(tmp_path: Path, timelines: list[Picture]) -> None:
     text = page(tmp_path / "r.html", timelines)
+    assert text == page(tmp_path / "again.html", timelines)
     assert "<script>alert" not in text
     assert text.count("&lt;script&gt;") >= 6
     assert "stepline fetch &lt;x&gt;" in text
-
-
-def test_the_page_asks_nothing_of_the_network(tmp_path: Path, timelines: list[Picture]) -> None:
-    text = page(tmp_path / "r.html", timelines)
     assert not re.findall(r'(?:src|href)="(?!data:image/|#)', text)
     assert "url(" not in text
     assert "@import" not in text
-
-
-def test_every_image_has_a_text_and_is_valid_svg(tmp_path: Path, timelines: list[Picture]) -> None:
-    text = page(tmp_path / "r.html", timelines)
     tags = re.findall(r"<img [^>]*>", text)
     assert len(tags) == 3
     assert all(re.search(r'alt="[^"]{20,}"', tag) for tag in tags)
     for image in images(text, r"svg\+xml"):
         assert ElementTree.fromstring(image).tag == "{http://www.w3.org/2000/svg}svg"
-
-
-def test_the_same_inputs_give_the_same_bytes(tmp_path: Path, timelines: list[Picture]) -> None:
-    first, second = (page(tmp_path / name, timelines) for name in ("a.html", "b.html"))
-    assert first == second
-
-
-def test_the_page_holds_tables_gaps_facts_and_speech_beside_the_script(
-    tmp_path: Path, timelines: list[Picture]
-) -> None:
-    text = page(tmp_path / "r.html", timelines)
     assert '<td class="value ours" data-sort="42.0">42.00</td>' in text
     assert "weights:egovlp" in text
     assert "sees THE SAMPLE LIST" in text
     assert re.search(r"<td>&lt;script&gt;[^\n]*</td><td>Open the hatch\.</td>", text)
     assert "<td>x</td><td></td>" in text
+    assert "a: 2 shots" in text
+    assert images(text, "jpeg") == []
+    assert "<p>deleted &lt;script&gt;" in text
 
 
 def test_a_timeline_shows_the_lowest_seed_and_counts_no_guess_as_right(timelines: list[Picture]) -> None:
@@ -204,13 +189,6 @@ def test_a_shot_has_its_picture(tmp_path: Path, timelines: list[Picture]) -> Non
     text = page(tmp_path / "r.html", timelines, {0: tmp_path / "absent.jpg", 1: tmp_path / "1.jpg"})
     assert images(text, "jpeg") == [b"a picture"]
     assert "Middle frame of shot 2 of a" in text
-
-
-def test_why_shots_have_no_pictures_is_said(tmp_path: Path, timelines: list[Picture]) -> None:
-    text = page(tmp_path / "r.html", timelines)
-    assert "a: 2 shots" in text
-    assert images(text, "jpeg") == []
-    assert "<p>deleted &lt;script&gt;" in text
 
 
 def test_a_timeline_changes_halfway_between_two_samples() -> None:
