@@ -57,7 +57,7 @@ def judged(mistake: Mistake) -> tuple[str, str]:
     code, said = tested(mistake.tests, {mistake.file: planted})
     if code == 0:
         return "SURVIVED", f"- {mistake.old}\n+ {mistake.new}"
-    return ("killed", "") if code == 1 and "ERROR collecting" not in said else ("NOT TESTED", said)
+    return ("killed", "") if code == 1 else ("NOT TESTED", said)
 
 
 def tested(tests: Sequence[str], planted: dict[str, str]) -> tuple[int, str]:

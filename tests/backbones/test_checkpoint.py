@@ -351,6 +351,13 @@ def test_tensors_without_values_are_refused(tmp_path: Path) -> None:
             state(save({"fc.weight": odd, "fc.bias": torch.ones(3)}, tmp_path / "a.pt"))
 
 
+@LAYOUTS
+def test_a_tensor_with_more_values_than_are_stored_is_refused(zipped: bool, tmp_path: Path) -> None:
+    path = save({"a": torch.zeros(1).expand(1000)}, tmp_path / "a.pt", zipped)
+    with pytest.raises(StoreError, match="a tensor has more values than its storage, which has 1"):
+        read(path)
+
+
 def test_a_tensor_that_is_stored_negated_is_refused(tmp_path: Path) -> None:
     torch.save(torch.ones(2, dtype=torch.complex64).conj().imag, tmp_path / "a.pt")
     with pytest.raises(StoreError, match="a tensor is stored with {'neg': True}"):

@@ -145,6 +145,11 @@ def test_of_sentences_at_the_same_time_the_most_similar_counts_and_one_behind_th
     assert made.times_s == (2, 1, 20)
 
 
+def test_a_sentence_counts_in_every_second_that_it_touches() -> None:
+    (made,) = ground("mpnet", "article", {"a": [(0.5, 2.5, "cut fry serve onion rice")]})
+    assert made.ordered_s == (0, 1, 2)
+
+
 @pytest.mark.usefixtures("banks")
 @pytest.mark.parametrize("entry", ["tfidf", "tfidf-ordered", "mpnet", "mpnet-ordered"])
 def test_planted_narrations_are_grounded(entry: str) -> None:
