@@ -311,3 +311,10 @@ def test_merged_keys_may_be_replaced() -> None:
 def test_text_and_the_key_two_are_two_keys() -> None:
     assert read_yaml("{2: a, '2': b}") == {2: "a", "2": "b"}
     assert read_yaml("") is None
+
+
+def test_a_file_has_its_name_once_its_bytes_are_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    named: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: named.append(Path("a").exists()))
+    write_text("a", "content")
+    assert named == [False, True]
