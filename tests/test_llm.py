@@ -313,3 +313,13 @@ def test_a_damaged_store_is_one_line(serve: Callable[..., Server]) -> None:
     STORE.write_bytes(b"no database, but long enough to be looked at" * 50)
     with pytest.raises(StoreError, match=r"answers/llm.sqlite cannot be used \(file is not a database\)"):
         ask(service(serve().url), talk("a"), STORE, what="x")
+
+
+def test_an_answer_that_was_changed_is_not_used(serve: Callable[..., Server]) -> None:
+    server = serve()
+    ask(service(server.url), talk("a"), STORE, what="x")
+    with sqlite3.connect(STORE) as other:
+        other.execute("UPDATE answers SET text = 'no'")
+    other.close()
+    with pytest.raises(StoreError, match="an answer is damaged; to ask again: sqlite3 answers/llm.sqlite "):
+        ask(service(server.url), talk("a"), STORE, what="x")
