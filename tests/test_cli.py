@@ -17,7 +17,6 @@ from stepline import __version__, cli, paths
 from stepline.availability import read_manifest
 from stepline.backbones.histogram import HistogramSpec
 from stepline.cli import fetch
-from stepline.cli.failure import failed
 from stepline.cli.lines import columns
 from stepline.cli.parser import make_parser
 from stepline.errors import ConfigError
@@ -298,8 +297,3 @@ def test_foreign_text_reaches_neither_terminal_nor_log_as_it_is(
     warned, failed = Path("logs/a.log").read_text().splitlines()
     assert warned.endswith(f" WARNING no {escaped}")
     assert failed.endswith(" ERROR error: \\x1b[2J made:\\u2028\\u202e: unknown key")
-
-
-def test_an_error_is_one_line_whatever_a_file_is_called(capsys: pytest.CaptureFixture[str]) -> None:
-    assert failed(PermissionError(errno.EACCES, "Permission denied", "my\nvideo"), "fetch") == 2
-    assert re.fullmatch(r"error: .*my\\nvideo.*\n", capsys.readouterr().err)

@@ -169,7 +169,9 @@ def test_the_shortest_shot_is_in_seconds_even_as_a_whole_number(planted: Path, t
     assert len(run(tmp_path, min_shot_s=1)) < len(run(tmp_path, min_shot_s=0))
 
 
-def test_a_high_threshold_leaves_one_shot(planted: Path, tmp_path: Path) -> None:
+def test_a_score_at_the_threshold_is_a_cut_and_one_below_is_none(planted: Path, tmp_path: Path) -> None:
+    highest = max(pq.read_table(tmp_path / "media/a/scores.parquet")["content_val"].to_pylist())
+    assert len(run(tmp_path, threshold=highest, min_shot_s=0)) > 1
     assert len(run(tmp_path, threshold=255)) == 1
 
 

@@ -146,7 +146,8 @@ def test_of_sentences_at_the_same_time_the_most_similar_counts_and_one_behind_th
 
 
 def test_a_sentence_counts_in_every_second_that_it_touches() -> None:
-    (made,) = ground("mpnet", "article", {"a": [(0.5, 2.5, "cut fry serve onion rice")]})
+    said = [(0.5, 2.5, "cut fry serve onion rice"), (10.0, 11.0, "serve it on a warm plate")]
+    (made,) = ground("mpnet", "article", {"a": said})
     assert made.ordered_s == (0, 1, 2)
 
 
