@@ -3,8 +3,8 @@
 Each entry there is a mistake: a file below src, a text that occurs in it once, the wrong text for it, and the tests of
 which one must fail. It is planted in a copy of src, which precedes the checkout on PYTHONPATH. A mistake is `killed` if
 a test fails. If it SURVIVED, a test is missing: write it. `--changed COMMIT` takes only mistakes whose source or tests
-differ from that commit. The exit status is 1 if a mistake survived, was not planted or not tested, or if these tests
-fail without a mistake.
+differ from that commit (HEAD if none is given). The exit status is 1 if a mistake survived, was not planted or not
+tested, or if these tests fail without a mistake.
 """
 
 import argparse
@@ -15,14 +15,15 @@ import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).with_suffix(".toml")
-LONGEST_S = 900
-"""The longest time that the tests of a mistake may take, in seconds."""
+LONGEST_S = 1800
+"""The longest time of a run of pytest, in seconds."""
 FAST = "not slow and not long"
 """The tests that are run."""
 
@@ -70,7 +71,7 @@ def tested(tests: Sequence[str], planted: dict[str, str]) -> tuple[int, str]:
         changes = {"PYTHONPATH": str(source), "HYPOTHESIS_STORAGE_DIRECTORY": folder, "OMP_NUM_THREADS": "1"}
         options = "-x", "-q", "-p", "no:cacheprovider", "-m", FAST, f"--basetemp={folder}/tests"
         done = subprocess.run(
-            ["timeout", str(LONGEST_S), sys.executable, "-m", "pytest", *options, *dict.fromkeys(tests)],
+            ["timeout", str(LONGEST_S), sys.executable, "-m", "pytest", *options, *tests],
             cwd=ROOT,
             env=os.environ | changes,
             stdout=subprocess.PIPE,
@@ -83,8 +84,10 @@ def tested(tests: Sequence[str], planted: dict[str, str]) -> tuple[int, str]:
 
 def chosen(numbers: Sequence[int], commit: str | None) -> Iterator[tuple[int, Mistake]]:
     """Yield the mistakes with these numbers, or with files that differ from a commit; all if neither is given."""
-    command = ["git", "diff", "--name-only", "--no-renames", commit or "HEAD"]
-    differing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    differing: list[str] = []
+    if commit:
+        command = ["git", "diff", "--name-only", "--no-renames", commit]
+        differing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     for number, mistake in enumerate(mistakes(), 1):
         files = {f"src/{mistake.file}", *(test.partition("::")[0] for test in mistake.tests)}
         if not files.isdisjoint(differing) if commit else not numbers or number in numbers:
@@ -95,16 +98,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutations")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("numbers", nargs="*", type=int, default=[], metavar="NUMBER", help="mistakes; default: all")
-    which.add_argument("--changed", metavar="COMMIT", help="those whose source or tests differ from this commit")
+    which.add_argument(
+        "--changed", nargs="?", const="HEAD", metavar="COMMIT", help="those whose source or tests differ from a commit"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="how many to run at once (1)")
     parsed = parser.parse_args()
     listed = list(chosen(parsed.numbers, parsed.changed))
-    code, said = tested([test for _, each in listed for test in each.tests], {}) if listed else (0, "")
-    if code:
-        print(f"These tests fail without a mistake:\n{said}")
-        return 1
+    tests = list(dict.fromkeys(test for _, each in listed for test in each.tests))
+    parts = [part for first in range(parsed.jobs) if (part := tests[first :: parsed.jobs])]
     killed = 0
     with ThreadPoolExecutor(parsed.jobs) as pool:
+        for code, said in pool.map(tested, parts, repeat({})):
+            if code:
+                print(f"These tests fail without a mistake:\n{said}")
+                return 1
         verdicts = pool.map(judged, [each for _, each in listed])
         for (number, mistake), (verdict, why) in zip(listed, verdicts, strict=True):
             print(f"{number:3} {verdict:11} {mistake.file}", *filter(None, [why]), sep="\n", flush=True)
