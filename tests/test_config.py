@@ -56,6 +56,10 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         {"spacewalk": {"last_layer": {"epochs": 2.0}}},
         ["epochs: 2.0 is not allowed; write a whole number of at least 1"],
     ),
+    "yes for a whole number": (
+        {"spacewalk": {"last_layer": {"epochs": True}}},
+        ["epochs: true is not allowed; write a whole number of at least 1"],
+    ),
     "yes for a number": (
         {"shots": {"min_shot_s": True}},
         ["shots.min_shot_s: true is not allowed; write a number of at least 0"],

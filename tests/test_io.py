@@ -282,3 +282,10 @@ def test_merged_keys_may_be_replaced_and_text_and_the_key_two_are_two_keys() -> 
     assert read_yaml(text) == {"x": both, "y": {"o": {"b": {"p": 3, "q": 2}}, "c": {"p": 3, "q": 4}}, "z": [both, both]}
     assert read_yaml("{2: a, '2': b}") == {2: "a", "2": "b"}
     assert read_yaml("") is None
+
+
+def test_a_file_has_its_name_once_its_bytes_are_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    named: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: named.append(Path("a").exists()))
+    write_text("a", "content")
+    assert named == [False, True]

@@ -293,3 +293,13 @@ def test_of_two_jobs_that_ask_the_same_the_first_answer_counts() -> None:
 
     with Server(reply).running() as server:
         assert ask(service(server.url), talk("a"), STORE, what="x") == ["theirs"]
+
+
+def test_an_answer_that_was_changed_is_not_used(serve: Callable[..., Server]) -> None:
+    server = serve()
+    ask(service(server.url), talk("a"), STORE, what="x")
+    with sqlite3.connect(STORE) as other:
+        other.execute("UPDATE answers SET text = 'no'")
+    other.close()
+    with pytest.raises(StoreError, match="an answer is damaged; to ask again: sqlite3 answers/llm.sqlite "):
+        ask(service(server.url), talk("a"), STORE, what="x")

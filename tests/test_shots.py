@@ -169,6 +169,12 @@ def test_shots_are_the_planted_scenes_and_cover_the_video(planted: Path, tmp_pat
     }
 
 
+def test_a_score_at_the_threshold_is_a_cut_and_one_below_is_none(planted: Path, tmp_path: Path) -> None:
+    highest = max(pq.read_table(tmp_path / "media/a/scores.parquet")["content_val"].to_pylist())
+    assert len(run(tmp_path, threshold=highest, min_shot_s=0)) > 1
+    assert len(run(tmp_path, threshold=255)) == 1
+
+
 def spans(folder: Path, lengths: list[int], detector: str) -> list[dict[str, Any]]:
     """Detect in frames of 25 a second that were decoded in spans, 10 s apart; all is still but for a cut in each."""
     score = shots.SCORES[detector]

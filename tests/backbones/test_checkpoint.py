@@ -330,6 +330,13 @@ def test_what_is_wrong_is_one_line_with_the_prefix_and_both_shapes() -> None:
         assert str(error.value).startswith(f"a.pt is not the model: {said}; it looks like ")
 
 
+@LAYOUTS
+def test_a_tensor_with_more_values_than_are_stored_is_refused(zipped: bool, tmp_path: Path) -> None:
+    path = save({"a": torch.zeros(1).expand(1000)}, tmp_path / "a.pt", zipped)
+    with pytest.raises(StoreError, match="a tensor has more values than its storage, which has 1"):
+        read(path)
+
+
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
 def test_tensors_without_values_and_negated_ones_are_refused(tmp_path: Path) -> None:
     quantized = torch._empty_affine_quantized((2, 3), scale=1, zero_point=0, dtype=torch.qint8)

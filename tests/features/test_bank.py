@@ -35,6 +35,17 @@ def test_a_bank_reads_like_a_mapping_without_copies(folder: Path) -> None:
     assert np.array_equal(pickle.loads(sent)["c"], bank["c"])
 
 
+def test_a_flipped_bit_is_found_when_its_video_is_first_read(folder: Path) -> None:
+    file = Path(str(stepline.open_bank(folder).stores["a"].location), "features/c/0/0")
+    content = bytearray(file.read_bytes())
+    content[0] ^= 1
+    file.write_bytes(content)
+    bank = stepline.open_bank(folder)
+    assert len(bank["b"]) == 14
+    with pytest.raises(StoreError, match="the rows of a are damaged: "):
+        bank["a"]
+
+
 def test_importing_the_package_brings_no_library(folder: Path) -> None:
     code = "import sys, stepline; assert not {'numpy', 'zarr', 'pyarrow'} & {*sys.modules}; stepline.open_bank"
     subprocess.run([sys.executable, "-c", code], check=True)

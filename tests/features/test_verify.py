@@ -1,6 +1,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from stepline.features.extract import Work
 from stepline.features.store import Part
 from stepline.features.verify import Checked, verify
 from stepline.io import read_json, write_json
+from stepline.lock import acquire
 from tests.features.conftest import SPEC, ListedSpec, content, rows
 from tests.features.test_extract import present
 from tests.features.test_extract import store as extracted
@@ -67,6 +69,19 @@ def test_only_the_damaged_video_goes(row: int, video: str, capsys: pytest.Captur
     assert not paths.damages("mine", "001", SPEC).exists()
     assert main(["verify", str(FOLDER)]) == 0
     assert capsys.readouterr().out == "2 stores are intact\n"
+
+
+def test_a_store_is_changed_only_while_no_job_writes_it() -> None:
+    flip(SHARD / "features/c/0/0", 0)
+    lock = paths.features_lock("mine", "000")
+    lock.parent.mkdir()
+    verifying = Thread(target=lambda: list(verify(FOLDER)))
+    with acquire(lock):
+        verifying.start()
+        verifying.join(0.5)
+        assert "a" in store.read(SHARD).blocks
+    verifying.join()
+    assert "a" not in store.read(SHARD).blocks
 
 
 def test_the_last_video_may_go() -> None:

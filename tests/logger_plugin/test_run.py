@@ -100,10 +100,10 @@ def test_the_end_counts_all_videos_that_failed_or_are_partial_and_names_five(run
 
 def test_a_reason_stays_within_its_line(run: Run) -> None:
     path = "datasets/mine/availability/001.json"
-    write_availability(path, [Record(video="a001", status="failed", reason="odd\x1b[2J\nmade:\u2028\u202e")])
+    write_availability(path, [Record(video="a001", status="gone", reason="odd\x1b[2J\nmade:\u2028\u202e")])
     run.start(job(1, output=[path]))
     run.end()
-    assert said(run)[-1] == r"  a001: failed: odd\x1b[2J\nmade:\u2028\u202e"
+    assert said(run)[-1] == r"  a001: gone: odd\x1b[2J\nmade:\u2028\u202e"
 
 
 def test_seconds_without_a_transcript_are_named_at_the_end(run: Run) -> None:

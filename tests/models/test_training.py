@@ -238,6 +238,11 @@ def test_the_best_epoch_is_kept() -> None:
     assert float(load_file("f.safetensors")["slope"]) == pytest.approx(slopes[-1])
 
 
+def test_of_equal_epochs_the_first_is_kept() -> None:
+    fit_head(Line, rising, lambda _: 1.0, 1, Path("f"), epochs=3, batch_size=1, learning_rate=0.1, seed=0)
+    assert float(load_file("f")["slope"]) == pytest.approx(0.9)
+
+
 @contextmanager
 def said(caplog: Any) -> Iterator[None]:
     """What the log of a verb gets; whether it propagates depends on the verbs that ran before."""

@@ -68,7 +68,9 @@ def test_a_job_comes_after_those_that_it_waits_for() -> None:
 def test_a_name_stands_for_its_results_and_a_file_for_itself() -> None:
     made = config()
     assert Graph(made, ["mine"]).targets == ["results/mine/videos.csv", "results/mine/report.html"]
-    assert rules(Graph(made, ["datasets/mine/shots/manifests/001.json"])) == {"videos": 1, "media": 1, "shots": 1}
+    for stage, before in (("shots", ["media"]), ("thumbnails", ["media", "shots"])):
+        found = rules(Graph(made, [f"datasets/mine/{stage}/manifests/001.json"]))
+        assert found == dict.fromkeys(["videos", *before, stage], 1)
 
 
 def test_what_nothing_makes_is_an_error_that_says_what_there_is() -> None:

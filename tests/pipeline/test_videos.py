@@ -90,6 +90,14 @@ def test_only_the_shard_of_a_change_is_concerned(clips: Path) -> None:
     assert (before[0] == after[0], before[1] == after[1]) == (True, False)
 
 
+def test_a_video_with_another_checksum_in_the_list_is_looked_for_again() -> None:
+    seen = set()
+    for sha256 in ("a" * 64, "b" * 64):
+        Path("list.csv").write_text(f"video,url,sha256\na,http://127.0.0.1/a.mp4,{sha256}\n")
+        seen.add(made(datasets={"mine": {"kind": "list", "videos": "list.csv"}}).videos.params("000"))
+    assert len(seen) == 2
+
+
 def test_what_snakemake_shows_of_a_shard_holds_no_password() -> None:
     seen = []
     for password in ("one", "two"):

@@ -151,10 +151,15 @@ def test_shots_are_read_and_spread() -> None:
     assert spread(101, 5) == [0, 25, 50, 75, 100]
 
 
-@pytest.mark.parametrize(("pixels", "size"), [("2/1", (160, 30)), ("1/2", (160, 120))])
-def test_a_picture_has_the_shape_that_players_show(pixels: str, size: tuple[int, int], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("pixels", "turn", "size"), [("2/1", 0, (160, 30)), ("1/2", 0, (160, 120)), ("1/2", 90, (160, 213))]
+)
+def test_a_picture_has_the_shape_that_players_show(
+    pixels: str, turn: int, size: tuple[int, int], tmp_path: Path
+) -> None:
     path, source = tmp_path / "a.mp4", f"color=red:s=160x60:r=5:d=1,setsar={pixels}"
-    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-f", "lavfi", "-i", source]
+    turned = ["-noautorotate", "-display_rotation", str(turn)] if turn else []
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", *turned, "-f", "lavfi", "-i", source]
     subprocess.run([*command, "-c:v", "libx264", str(path)], check=True)
     [picture] = thumbnails(path, [0])
     assert image.open(io.BytesIO(picture)).size == size

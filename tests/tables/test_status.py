@@ -104,7 +104,7 @@ def test_what_is_noted_of_a_number_that_is_not_known_stands_beside_ours(paper: P
 
 
 def test_halves_are_rounded_up_also_where_the_float_lies_below() -> None:
-    assert tables.percent(12.975) == "12.98"
+    assert tables.percent(12.965) == "12.97"
     assert tables.percent(12.974999999999998) == "12.98"
     assert tables.percent(12.974999) == "12.97"
     assert tables.percent(100 * 0.12975) == "12.98"

@@ -68,6 +68,7 @@ def test_clip_score_is_a_fraction_of_the_steps_whose_video_has_frames(monkeypatc
 @pytest.mark.usefixtures("releases")
 def test_bert_score_is_a_fraction_and_entailment_in_percent(monkeypatch: pytest.MonkeyPatch) -> None:
     def half(references: Sequence[str], candidates: Sequence[str]) -> Scores:
+        assert WRONG in {*candidates} - {*references}
         return Scores(0.5, np.full(len(references), 0.5))
 
     monkeypatch.setattr("stepline.benchmarks.hirest.captions.SCORERS", {"bert_score": half, "entailment": half})

@@ -145,6 +145,12 @@ def test_of_sentences_at_the_same_time_the_most_similar_counts_and_one_behind_th
     assert made.times_s == (2, 1, 20)
 
 
+def test_a_sentence_counts_in_every_second_that_it_touches() -> None:
+    said = [(0.5, 2.5, "cut fry serve onion rice"), (10.0, 11.0, "serve it on a warm plate")]
+    (made,) = ground("mpnet", "article", {"a": said})
+    assert made.ordered_s == (0, 1, 2)
+
+
 @pytest.mark.usefixtures("banks")
 @pytest.mark.parametrize("entry", ["tfidf", "tfidf-ordered", "mpnet", "mpnet-ordered"])
 def test_planted_narrations_are_grounded(entry: str) -> None:

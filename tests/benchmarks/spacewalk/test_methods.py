@@ -142,8 +142,9 @@ def test_retrieval_takes_the_candidate_that_is_nearer(made_up: MadeUp) -> None:
 
 
 @pytest.mark.parametrize("normalise", ["block", "none"])
-def test_sentences_match_windows_with_narration_and_caption(made_up: MadeUp, normalise: str) -> None:
-    inputs = made_up.inputs(SENTENCE)
+@pytest.mark.parametrize("kind", ["zero-shot", "sentences"])
+def test_sentences_match_windows_with_narration_and_caption(made_up: MadeUp, kind: str, normalise: str) -> None:
+    inputs = made_up.inputs(SENTENCE | {"kind": kind})
     inputs.options["normalise"] = normalise
     items, text, store = inputs.items("test")["d"], inputs.text("d"), inputs.embeddings("d")
     ((_, chosen, scores),) = chooser_of(inputs, 6.0, [])("d", items)
@@ -151,7 +152,14 @@ def test_sentences_match_windows_with_narration_and_caption(made_up: MadeUp, nor
     def unit(rows: np.ndarray) -> np.ndarray:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True) if normalise == "block" else rows
 
-    windows = unit(store([text.window(item.t_s, 6.0) for item in items]))
+    if kind == "sentences":
+        spoken = [
+            [line.text for line in text.sentences if line.start_s < item.t_s + 3 and line.end_s > item.t_s - 3]
+            for item in items
+        ]
+        windows = unit(np.stack([store(each).mean(axis=0) for each in spoken]))
+    else:
+        windows = unit(store([text.window(item.t_s, 6.0) for item in items]))
     narrations, captions = (unit(store(each)) for each in zip(*text.step_texts(), strict=True))
     expected = windows @ narrations.T + windows @ captions.T
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)

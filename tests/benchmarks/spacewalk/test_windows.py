@@ -11,7 +11,7 @@ def test_clips_are_the_windows_of_all_samples_at_all_lengths_and_the_animations(
     made_up: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Study, "load", lambda study, name: made_up.release)
-    lengths_s = {STEP_RECOGNITION: [4.0, 6.0], RETRIEVAL: [2.0]}
+    lengths_s = {STEP_RECOGNITION: [4.0, 600.0], RETRIEVAL: [2.0]}
     found = clips(made_up.study, ["demo"], lengths_s, ["d", "a"])
     assert {*found} == {"a", "d"}
     splits: dict[str, Split] = {"a": "train", "d": "test"}

@@ -150,6 +150,10 @@ def test_a_step_is_filtered_and_stepping_follows(playable: Path, shown: Opening)
         assert page.evaluate("timeline.now()") == pytest.approx(5, abs=0.05)
 
 
+def test_what_is_said_ends_no_script(playable: Path) -> None:
+    assert HOSTILE not in playable.read_text()
+
+
 def test_what_is_said_is_text_and_comes_as_subtitles(playable: Path, shown: Opening) -> None:
     assert HOSTILE not in playable.read_text()
     with shown(playable) as page:
