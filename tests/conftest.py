@@ -59,11 +59,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("no CUDA device")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _freed() -> Iterator[None]:
-    """Give back what a file's tests have freed: else a process that runs many keeps gigabytes."""
-    yield
-    ctypes.CDLL(None).malloc_trim(0)
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Give back what a slow test, or those of a file, have freed: else a process that runs many keeps gigabytes."""
+    if item.get_closest_marker("slow") or nextitem is None or nextitem.path != item.path:
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture(scope="session")
