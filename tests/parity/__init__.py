@@ -158,6 +158,15 @@ def weights(
     return filled
 
 
+def emptied(network: "torch.nn.Module") -> "torch.nn.Module":
+    """Return a network that is to be filled without its random values, which take as much memory as its weights."""
+    import torch
+
+    for parameter in network.parameters():
+        parameter.data = torch.zeros(()).expand(parameter.shape)
+    return network
+
+
 def drawn(keys: Mapping[str, Sequence[Any]], prefix: str) -> dict[str, "torch.Tensor"]:
     """Return the weights whose names begin so, for which no digest is compared: if they differ, so do the outputs."""
     import torch
