@@ -1,5 +1,6 @@
 """Fixtures that several tests share."""
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -56,6 +57,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test that needs a GPU where there is none."""
     if item.get_closest_marker("gpu") and GPU == "cuda" and not pytest.importorskip("torch").cuda.is_available():
         pytest.skip("no CUDA device")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Give back what a slow test, or those of a file, have freed: else a process that runs many keeps gigabytes."""
+    if item.get_closest_marker("slow") or nextitem is None or nextitem.path != item.path:
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture(scope="session")

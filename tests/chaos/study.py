@@ -21,6 +21,7 @@ from tests.asr.deepgram_answers import KEY, keyed, listened
 from tests.conftest import snakemake
 from tests.media.clips import make
 from tests.server import Reply, Request, Server
+from tests.workflow.runs import network
 
 OPTIONS: dict[str, Any] = {
     "media": {"limits": {"least_s": 600}, "keep": "all"},
@@ -29,20 +30,6 @@ OPTIONS: dict[str, Any] = {
     "asr": {"engine": "deepgram"},
     "shard_hours": 1e-3,
 }
-NETWORK = """
-from stepline.spec import ClipSpec
-SPEC = ClipSpec(
-    name="{name}", label="test", revision={revision}, fps={fps}, architecture="file", weights=(), licence="MIT",
-    num_frames=2, interval=1, hop={fps}, steps=(("exact", 16, 16, "swscale_bicubic"),), mean=(0, 0, 0), std=(1, 1, 1),
-    output="mean", dimension=3,
-)
-def load(spec, files):
-    import torch
-    class Mean(torch.nn.Module):
-        def forward(self, clips):
-            return clips.mean(dim=(2, 3, 4)) + SPEC.revision
-    return Mean()
-"""
 FPS = {"one": 1, "two": 2}
 """Of the networks by name."""
 
@@ -105,7 +92,7 @@ class Study:
     def write(self) -> None:
         """Write the configuration and the networks; a file that is as it should be stays as it is."""
         for name, fps in FPS.items():
-            self._write(f"{name}.py", NETWORK.format(name=name, fps=fps, revision=self.revisions[name]))
+            self._write(f"{name}.py", network(name, fps=fps, frames=2, revision=self.revisions[name]))
         asr = self.options["asr"] | {"deepgram": {"url": self.service} | self.options["asr"].get("deepgram", {})}
         mine = {"videos": "videos", "backbones": self.backbones}
         networks = {name: {"path": f"{name}.py"} for name in self.backbones if name in FPS}

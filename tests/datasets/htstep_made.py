@@ -43,15 +43,6 @@ def make_annotations(
     return found
 
 
-def make_candidates(seed: int) -> dict[str, list[int]]:
-    """Return the steps of each video's article in the form of ``video_candidate_steps.json``.
-
-    Raises ReleaseError if ``v1`` is not fetched.
-    """
-    steps_of = articles()
-    return {video: [*steps_of[article]] for video, article in _articles_of_videos(seed).items()}
-
-
 def _articles_of_videos(seed: int) -> dict[str, tuple[str, str]]:
     """Return the activity and variation of each video, for all splits."""
     random, videos = Random(f"{seed}"), split_videos()

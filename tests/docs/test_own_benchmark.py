@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.docs.conftest import environment
+from tests.workflow.runs import by_entry
 
 PAGE = (ROOT / "docs/own-benchmark.md").read_text()
 MOMENTS = {
@@ -47,8 +48,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def rows(folder: Path, table: str) -> dict[tuple[str, str], dict[str, str]]:
-    with open(folder / f"results/toy/{table}.csv", newline="", encoding="utf-8") as file:
-        return {(row["entry"], row["metric"]): row for row in csv.DictReader(file)}
+    return by_entry(folder, f"results/toy/{table}.csv")
 
 
 def test_the_toy_is_short() -> None:

@@ -73,11 +73,21 @@ def test_a_name_stands_for_its_results_and_a_file_for_itself() -> None:
         assert found == dict.fromkeys(["videos", *before, stage], 1)
 
 
-def test_what_nothing_makes_is_an_error_that_says_what_there_is() -> None:
-    with pytest.raises(
-        ConfigError, match=r"no job writes results/mine/reports.html: did you mean results/mine/report.html or"
-    ):
-        Graph(config(), ["results/mine/reports.html"])
+@pytest.mark.parametrize(
+    ("target", "line"),
+    [
+        (
+            "results/mine/reports.html",
+            "no job writes results/mine/reports.html: did you mean results/mine/report.html",
+        ),
+        ("results/mines/videos.csv", "no job writes results/mines/videos.csv: did you mean results/mine/videos.csv"),
+        ("results/mine/videos/-bcDEF1234.html", "no job .*: `stepline show mine -bcDEF1234` writes the timeline of a"),
+        ("nope", "no job writes nope: name a file such as results/mine/videos.csv"),
+    ],
+)
+def test_what_nothing_makes_is_an_error_that_says_what_there_is(target: str, line: str) -> None:
+    with pytest.raises(ConfigError, match=line):
+        Graph(config(), [target])
 
 
 def test_every_rule_of_the_workflow_is_known() -> None:

@@ -14,10 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
 
 NETWORKS = (
     "s3d",
@@ -153,6 +156,47 @@ def weights(
     if sha256.hexdigest() != digest:
         raise ValueError("the recipe's weights do not match the manifest's digest_sha256")
     return filled
+
+
+def emptied(network: "torch.nn.Module") -> "torch.nn.Module":
+    """Return a network that is to be filled without its random values, which take as much memory as its weights."""
+    import torch
+
+    for parameter in network.parameters():
+        parameter.data = torch.zeros(()).expand(parameter.shape)
+    return network
+
+
+def drawn(keys: Mapping[str, Sequence[Any]], prefix: str) -> dict[str, "torch.Tensor"]:
+    """Return the weights whose names begin so, for which no digest is compared: if they differ, so do the outputs."""
+    import torch
+
+    named = {key: rest for key, rest in keys.items() if key.startswith(prefix)}
+    return {
+        key: torch.from_numpy(np.asarray(weight(key, tuple(shape), *rule))) for key, (shape, _, *rule) in named.items()
+    }
+
+
+def in_turns(
+    blocks: "torch.nn.ModuleList", keys: Mapping[str, Sequence[Any]], prefix: str
+) -> dict[str, "torch.Tensor"]:
+    """Let each block have its weights, whose names begin so, only while it computes: all together take gigabytes.
+
+    Return what the network is filled with in place of them: zeros of their shapes, which take no memory.
+    """
+    import torch
+
+    zeros = {key: torch.zeros(()).expand(shape) for key, (shape, *_) in keys.items() if key.startswith(prefix)}
+
+    def fill(block: torch.nn.Module, tensors: Mapping[str, torch.Tensor], own: str) -> None:
+        held = {key.removeprefix(own): value for key, value in tensors.items() if key.startswith(own)}
+        block.load_state_dict(held, assign=True)
+
+    for number, block in enumerate(blocks):
+        own = f"{prefix}{number}."
+        block.register_forward_pre_hook(lambda block, _, own=own: fill(block, drawn(keys, own), own))
+        block.register_forward_hook(lambda block, *_, own=own: fill(block, zeros, own))
+    return zeros
 
 
 def weight(key: str, shape: tuple[int, ...], rule: str, scale: float = 1.0) -> Array:

@@ -15,7 +15,7 @@ from stepline.backbones.presets.clip import MEAN, STD
 from stepline.backbones.presets.eva_clip import HIREST, TOWERS
 from stepline.backbones.registry import files_of
 from stepline.media.frame import ArrayFrame
-from tests.parity import Golden, Output, clips, deviation, normalised, recipe, weights
+from tests.parity import Golden, Output, clips, deviation, drawn, in_turns, normalised, recipe
 
 EXAMPLE = {"a diagram": 1.0, "a dog": 2.0857e-10, "a cat": 4.8534e-12}
 """Captions of eva_CLIP.png and their probabilities, from the README of EVA-01/clip at baaivision/EVA 5623d08b."""
@@ -30,19 +30,20 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
         if not any(key.startswith(f"{name}/") for key in golden):
             continue
         config = config_of(described["config"])
-        arrays = weights(described["keys"], described["digest_sha256"])
-        tensors = {key: torch.from_numpy(np.asarray(array)) for key, array in arrays.items()}
+        keys = described["keys"]
         ours: dict[str, Any] = {}
         if name in made["case"]:
             network = eva_clip.ImageTower(config)
-            eva_clip.fill(network.trunk, tensors, "visual.", folder / "manifest.json")
+            blocks = in_turns(network.trunk.blocks, keys, "visual.blocks.")
+            others = {key: rule for key, rule in keys.items() if key not in blocks}
+            eva_clip.fill(network.trunk, drawn(others, "visual.") | blocks, "visual.", folder / "manifest.json")
             norm = network.trunk.get_submodule("norm")
             norm.register_forward_hook(lambda *seen, ours=ours: ours.update(visual_cls_normed=seen[-1][:, 0]))
             with torch.inference_mode():
                 ours["image_embed"] = network(torch.from_numpy(clips(made["case"][name], MEAN, STD)))
             del network
         tower = clip_text.tower(config.text)
-        eva_clip.fill(tower, tensors, "text.", folder / "manifest.json")
+        eva_clip.fill(tower, drawn(keys, "text."), "text.", folder / "manifest.json")
         encoder = clip_text.TextEncoder(replace(TOWERS[0], normalise=False), clip_text.tokenize, tower)
         ours["text_embed"] = np.stack([encoder.encode(encoder.tokens(text)) for text in made["text"]])
         for key in ours:

@@ -11,7 +11,7 @@ from stepline.backbones import checkpoint
 from stepline.backbones.presets.videoclip import TOWERS
 from stepline.backbones.registry import files_of
 from stepline.backbones.videoclip import NOT_LOADED, Config, Towers, embed, load_text
-from tests.parity import Golden, Output, text_anchor, weights
+from tests.parity import Golden, Output, emptied, text_anchor, weights
 
 
 def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
@@ -20,7 +20,7 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
         held = [key for key in golden if key.startswith(f"{name}/")]
         if not held:
             continue
-        towers = Towers(_config(described["bert_config"]))
+        towers = emptied(Towers(_config(described["bert_config"])))
         arrays = weights(described["keys"], described["digest_sha256"])
         tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
         checkpoint.load(towers, tensors, model="videoclip", path=folder / "manifest.json", ignore=NOT_LOADED)

@@ -12,7 +12,6 @@ from stepline.datasets.htstep import (
     RELEASES,
     SPLITS,
     articles,
-    load,
     split_videos,
     statistics,
     taxonomy,
@@ -21,8 +20,6 @@ from stepline.datasets.htstep_files import LAST_STEP
 from stepline.datasets.htstep_transfer import coin, texts_of
 from stepline.datasets.shards import assign
 from stepline.fetch import fetch_release
-from tests.datasets.htstep_made import MATCH, make_annotations, make_candidates
-from tests.datasets.test_htstep import annotate
 
 
 @pytest.fixture(autouse=True)
@@ -61,18 +58,6 @@ def test_shards_are_of_twenty_hours_at_ten_minutes_a_video() -> None:
     shards = Counter(assign(DATASETS["htstep"].videos(), hours=20, known={}).values())
     assert len(shards) == 172
     assert {*shards.values()} == {120, 20_635 % 120}
-
-
-def test_what_is_made_is_read() -> None:
-    made = make_annotations(0, ("train", "val_seen"))
-    annotate(made)
-    train = load("train", MATCH)
-    assert [recording.video for recording in train] == list(split_videos()["train"])
-    assert all(recording.labelled for recording in train)
-    assert sum(len(recording.segments) for recording in train) == sum(
-        len(each["annotations"]) for each in made.values() if each["subset"] == "train"
-    )
-    assert make_candidates(0)[train[0].video] == list(train[0].steps)
 
 
 def test_coin_has_its_events_and_actions(data: Path) -> None:

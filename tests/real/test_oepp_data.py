@@ -21,7 +21,6 @@ from stepline.datasets.oepp import (
     load,
     pool,
     records,
-    statistics,
     text_features,
     write_rebuilt,
 )
@@ -49,14 +48,6 @@ def test_windows_without_padding_are_those_that_need_none(data: Path, part: Part
         assert windows(load("split1", part), horizon, "drop") == [each for each in padded if not each.padded]
 
 
-def test_the_counts_are_the_papers(data: Path) -> None:
-    names = {"Total": "total", "Train": "train", "Val": "val", "Test_base": "base", "Test_novel": "novel"}
-    assert [(line.part, line.events, line.actions, line.videos, line.segments) for line in statistics("split1")] == [
-        (names[row["split"]], *(int(row[key]) for key in ("events", "actions", "videos", "segments")))
-        for row in table(data, "table8")
-    ]
-
-
 def test_the_clusters_are_the_papers(data: Path) -> None:
     found = clusters("split1")
     assert Counter((str(line.cluster), line.event, line.domain) for line in found) == Counter(
@@ -64,15 +55,6 @@ def test_the_clusters_are_the_papers(data: Path) -> None:
     )
     assert Counter(line.part for line in found) == {"base": 29, "novel": 14}
     assert [line.cluster for line in found if line.part == "novel"] == [*range(14)]
-
-
-def test_the_refinement_is_the_papers(data: Path) -> None:
-    found = openevent.renames(events("split1"))
-    assert len(found) == 28
-    assert [(event, " ".join(old.split()), " ".join(new.split())) for event, old, new in found] == [
-        (row["event"], row["action_label"], row["new_action_label(whitespace-normalised)"])
-        for row in table(data, "table10")
-    ]
 
 
 def test_two_classes_of_the_base_pool_differ_in_a_space(data: Path) -> None:

@@ -1,5 +1,6 @@
 """A small study of real data, computed once, which tests copy; and an environment that holds Snakemake alone."""
 
+import json
 import shutil
 import subprocess
 from importlib.metadata import version
@@ -9,7 +10,7 @@ import pytest
 
 from tests.conftest import made_once
 from tests.workflow.conda_standin import create, install
-from tests.workflow.runs import TABLE, run, spacewalk
+from tests.workflow.runs import DEMO_TABLE, HISTOGRAMS, TABLE, run, spacewalk
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +27,24 @@ def _compute(folder: Path, real_data: Path) -> None:
 def small(small_study: Path, tmp_path: Path) -> Path:
     """A copy of the small study's work folder."""
     return Path(shutil.copytree(small_study, tmp_path / "small", symlinks=True))
+
+
+@pytest.fixture(scope="session")
+def histograms(demo_mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work folder with the demo's histograms and their table."""
+    pytest.importorskip("av")
+
+    def compute(folder: Path) -> None:
+        (folder / "config.yaml").write_text(json.dumps({"demo": HISTOGRAMS}))
+        run(DEMO_TABLE, "--configfile", "config.yaml", folder=folder, mirror=demo_mirror)
+
+    return made_once(tmp_path_factory, "histograms", compute)
+
+
+@pytest.fixture
+def copied(whole: Path, tmp_path: Path) -> Path:
+    """A copy of the folder that a file's tests read."""
+    return Path(shutil.copytree(whole, tmp_path / "copy", symlinks=True))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """The workflow with ``--use-conda``, by the stand-in: each rule in its own environment, Snakemake alone in another."""
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,7 +10,7 @@ from imageio_ffmpeg import get_ffmpeg_exe
 
 from stepline.io import read_json
 from tests.conftest import ROOT, snakemake
-from tests.workflow.runs import TABLE, messages, rows
+from tests.workflow.runs import TABLE, messages, rows, run_alone
 
 pytestmark = pytest.mark.slow
 LIKE_OTHERS = (
@@ -35,18 +34,9 @@ def run(
     tools: Path, *arguments: str, folder: Path, mirror: Path, checkout: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
     """Run the workflow with ``--use-conda`` from the environment that holds Snakemake alone."""
-    command = [tools / "alone/bin/python", "-m", "snakemake", "--snakefile", checkout / "Snakefile", "--use-conda"]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("STEPLINE_", "PYTHONPATH"))}
-    paths = f"{tools}/conda/bin{os.pathsep}/usr/bin{os.pathsep}/bin"
-    environment = kept | {"PATH": paths, "STEPLINE_MIRROR": str(mirror)}
-    done = subprocess.run(
-        [*command, "--printshellcmds", "--conda-prefix", tools / "envs", *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    options = "--snakefile", str(checkout / "Snakefile"), "--use-conda", "--conda-prefix", str(tools / "envs")
+    words = *options, "--printshellcmds", *arguments
+    done = run_alone(tools, *words, folder=folder, STEPLINE_MIRROR=str(mirror))
     assert done.returncode == 0, done.stderr
     return done
 

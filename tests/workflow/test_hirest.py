@@ -1,7 +1,6 @@
 """HiREST on a small release: predictions, fits, scores, tables and the page, and what runs again."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +8,16 @@ import pytest
 
 from tests.benchmarks.hirest.synthetic import CONFIG, QUERIES, recordings, write_bank, write_releases
 from tests.benchmarks.tower import BACKBONES
-from tests.conftest import made_once
-from tests.workflow.runs import rows, run_study
+from tests.workflow.runs import Study, by_entry
 
 pytestmark = pytest.mark.slow
 NAMES = ("table2", "table3", "table4", "table4b", "table5", "table6")
-TABLES = [f"results/hirest/{name}.csv" for name in NAMES]
-PAGE = "results/hirest/report.html"
 ABSENT = (
     *("eva-clip-1", "eva-clip-4", "eva-clip-10", "eva-clip-20"),
     *("minilm-moments", "minilm-segments", "uniform-1", "ssim-85"),
 )
 """Each has a line more of its kind, which is computed."""
-STUDY: dict[str, Any] = CONFIG | {
+SMALL: dict[str, Any] = CONFIG | {
     "features": {"eva_clip": CONFIG["features"]["eva_clip"]},
     "entries": {name: {"kind": "files", "settings": {}} for name in ABSENT},
     "joint": {"init": "random", "epochs": 1, "layers": 1, "hidden": 48, "beam": 1, "seeds": [0]},
@@ -29,10 +25,9 @@ STUDY: dict[str, Any] = CONFIG | {
     "files": {"bmt-fine-tuned": "predictions", "swinbert": "predictions", "clip-fine-tuned-20": "predictions"},
 }
 """Of two CLIPs the rows of one, and some predictions of the user's."""
-
-
-def run(folder: Path, *targets: str, dry: bool = False, traced: bool = False, **changes: Any) -> list[str]:
-    return run_study(folder, "hirest", STUDY | changes, *targets, dry=dry, traced=traced, backbones=BACKBONES)
+STUDY = Study("hirest", SMALL, {"backbones": BACKBONES})
+TABLES = STUDY.results(*(f"{name}.csv" for name in NAMES))
+PAGE = "results/hirest/report.html"
 
 
 def write_predictions() -> None:
@@ -59,32 +54,21 @@ def write_predictions() -> None:
         (folder / f"{name}.json").write_text(json.dumps(content))
 
 
+def write(folder: Path) -> None:
+    """Write the releases, predictions, and planted features."""
+    write_releases()
+    write_predictions()
+    write_bank(folder)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A work folder in which the small study's tables and page are made."""
-    pytest.importorskip("torch")
-
-    def compute(folder: Path) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(folder)
-            write_releases()
-            write_predictions()
-            write_bank(tmp_path_factory.mktemp("planted"))
-        jobs = run(folder, *TABLES, PAGE, "results/hirest/all", traced=True)
-        assert [job.split()[1] for job in jobs if job.startswith("fit ")] == ["joint", "joint-silent"]
-
-    return made_once(tmp_path_factory, "hirest-run", compute)
-
-
-@pytest.fixture
-def copied(whole: Path, tmp_path: Path) -> Path:
-    """A copy of that folder."""
-    return Path(shutil.copytree(whole, tmp_path / "copy", symlinks=True))
+    return STUDY.whole(tmp_path_factory, write, *TABLES, PAGE, "results/hirest/all")
 
 
 def numbers(folder: Path, table: str) -> dict[tuple[str, str], dict[str, str]]:
-    """Return the rows of a table by entry and metric."""
-    return {(row["entry"], row["metric"]): row for row in rows(folder, f"results/hirest/{table}.csv")}
+    return by_entry(folder, *STUDY.results(f"{table}.csv"))
 
 
 def test_every_line_has_a_number_or_says_what_it_needs(whole: Path) -> None:
@@ -93,6 +77,7 @@ def test_every_line_has_a_number_or_says_what_it_needs(whole: Path) -> None:
             if not row["value"]:
                 assert row["status"] == "needs", (entry, metric)
                 assert row["command"], (entry, metric)
+    assert STUDY.fits(whole) == ["joint", "joint-silent"]
     found = numbers(whole, "table3")
     assert found["joint", "val_r_05"]["status"] == "ours"
     assert found["joint", "test_r_05"]["note"].startswith("needs release:hirest/labels")
@@ -122,16 +107,16 @@ def test_the_page_has_steps_over_time(whole: Path) -> None:
 
 
 def test_only_what_depends_on_a_change_runs_again(copied: Path) -> None:
-    assert run(copied, *TABLES, PAGE) == []
-    scored = run(copied, *TABLES, dry=True, metrics=STUDY["metrics"] | {"preprocess_moment_bounds": False})
+    assert STUDY.run(copied, *TABLES, PAGE) == []
+    scored = STUDY.run(copied, *TABLES, dry=True, metrics=SMALL["metrics"] | {"preprocess_moment_bounds": False})
     kinds = {job.split()[1] for job in scored if job.startswith("score ")}
     assert {"uniform-7", "truth", "joint"} <= kinds
     assert not kinds & {"frequent", "middle-70", "random"}
     assert not [job for job in scored if job.startswith(("fit ", "predict "))]
     (copied / "predictions/step_captioning.json").write_text("{}")
-    assert {job.split()[1] for job in run(copied, *TABLES, dry=True) if job.startswith("predict ")} == {
+    assert {job.split()[1] for job in STUDY.run(copied, *TABLES, dry=True) if job.startswith("predict ")} == {
         "bmt-fine-tuned",
         "swinbert",
     }
-    heard = run(copied, *TABLES, dry=True, joint=STUDY["joint"] | {"fusion": "sum"})
+    heard = STUDY.run(copied, *TABLES, dry=True, joint=SMALL["joint"] | {"fusion": "sum"})
     assert {job.split()[1] for job in heard if job.startswith("fit ")} == {"joint", "joint-silent"}

@@ -1,6 +1,5 @@
 """HT-Step on a small release: predictions, fits, scores, tables, submissions and the page, and what runs again."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,58 +7,36 @@ import pytest
 
 from tests.benchmarks.htstep.synthetic import CONFIG, write_banks, write_releases
 from tests.benchmarks.tower import BACKBONES
-from tests.conftest import made_once
-from tests.workflow.runs import rows, run_study
+from tests.workflow.runs import Study, by_entry
 
 pytestmark = pytest.mark.slow
 NAMES = ("table1", "table2c", "table4", "table6")
 """Between them they have each kind of method; Tables 2, 2b, 3 and 5 have more entries of the same kinds."""
-TABLES = [f"results/htstep/{name}.csv" for name in NAMES]
 ABSENT = "mt-bce-narrations", "mt-bce-vina"
 """Of the same kind is mt-bce; with narrations aft-narrations is fitted."""
-STUDY: dict[str, Any] = CONFIG | {
+SMALL: dict[str, Any] = CONFIG | {
     "tables": list(NAMES),
     "entries": {name: {"kind": "files", "features": "", "settings": {}} for name in ABSENT},
 }
+STUDY = Study("htstep", SMALL, {"backbones": BACKBONES})
+TABLES = STUDY.results(*(f"{name}.csv" for name in NAMES))
 PAGE = "results/htstep/report.html"
 
 
-def run(folder: Path, *targets: str, dry: bool = False, traced: bool = False, **changes: Any) -> list[str]:
-    return run_study(
-        folder,
-        "htstep",
-        STUDY | changes,
-        *targets,
-        dry=dry,
-        traced=traced,
-        backbones=BACKBONES,
-    )
+def write(folder: Path) -> None:
+    """Write the releases and planted features."""
+    write_releases()
+    write_banks(folder)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A work folder in which the small study's tables and page are made."""
-    pytest.importorskip("torch")
-
-    def compute(folder: Path) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(folder)
-            write_releases()
-            write_banks(tmp_path_factory.mktemp("planted"))
-        run(folder, *TABLES, "results/htstep/table7.csv", PAGE, "results/htstep/all", traced=True)
-
-    return made_once(tmp_path_factory, "htstep-run", compute)
-
-
-@pytest.fixture
-def copied(whole: Path, tmp_path: Path) -> Path:
-    """A copy of that folder."""
-    return Path(shutil.copytree(whole, tmp_path / "copy", symlinks=True))
+    return STUDY.whole(tmp_path_factory, write, *TABLES, *STUDY.results("table7.csv", "report.html", "all"))
 
 
 def numbers(folder: Path, table: str) -> dict[tuple[str, str], dict[str, str]]:
-    """Return the rows of a table by entry and metric."""
-    return {(row["entry"], row["metric"]): row for row in rows(folder, f"results/htstep/{table}.csv")}
+    return by_entry(folder, *STUDY.results(f"{table}.csv"))
 
 
 def test_every_line_has_a_number_or_says_what_it_needs(whole: Path) -> None:
@@ -103,11 +80,11 @@ def test_the_page_has_steps_over_time(whole: Path) -> None:
 
 
 def test_only_what_depends_on_a_change_runs_again(copied: Path) -> None:
-    assert run(copied, *TABLES, PAGE) == []
-    scored = run(copied, *TABLES, dry=True, metrics=CONFIG["metrics"] | {"crosstask_seed": 1})
+    assert STUDY.run(copied, *TABLES, PAGE) == []
+    scored = STUDY.run(copied, *TABLES, dry=True, metrics=CONFIG["metrics"] | {"crosstask_seed": 1})
     assert {job.split()[0] for job in scored} == {"score", *TABLES}
     assert {job.split()[3] for job in scored if job.startswith("score ")} == {"crosstask"}
-    changed = run(copied, *TABLES, dry=True, actionformer=CONFIG["actionformer"] | {"epochs": 3})
+    changed = STUDY.run(copied, *TABLES, dry=True, actionformer=CONFIG["actionformer"] | {"epochs": 3})
     assert {job.split()[1] for job in changed if job.startswith("fit ")} == {
         "actionformer",
         "aft",

@@ -20,7 +20,7 @@ from stepline.pipeline import Pipeline
 from stepline.plans import pipeline
 from tests.conftest import made_once
 from tests.datasets.htstep_made import make_annotations
-from tests.workflow.runs import rows, run
+from tests.workflow.runs import by_entry, network, run
 
 pytestmark = pytest.mark.slow
 SHARD = "145"
@@ -39,24 +39,6 @@ CONFIG: dict[str, Any] = {
     },
 }
 """Features without weights. ActionFormer, which needs no texts either, waits for TimeSformer's weights."""
-COLOURS = """
-from stepline.spec import ClipSpec
-
-SPEC = ClipSpec(
-    name="colours", label="mean", revision=1, architecture="file", weights=(), licence="none", fps=1, num_frames=1,
-    hop=1, steps=(("exact", 8, 8, "swscale_bicubic"),), mean=(0, 0, 0), std=(1, 1, 1), output="mean", dimension=3,
-)
-
-
-def load(spec, files):
-    import torch
-
-    class Mean(torch.nn.Module):
-        def forward(self, clips):
-            return clips.mean((2, 3, 4))
-
-    return Mean()
-"""
 TABLE = "results/htstep/table2.csv"
 JOBS = [f"colours on htstep, shard {SHARD}", f"videos of htstep, shard {SHARD}"]
 
@@ -108,7 +90,7 @@ def shard(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
             patch.setenv("STEPLINE_MIRROR", str(mirror))
-            Path("colours.py").write_text(COLOURS)
+            Path("colours.py").write_text(network("colours"))
             add(mirror, *chosen())
             assert work(folder, manifest()) == JOBS
 
@@ -168,7 +150,7 @@ def test_baselines_of_those_that_are_there_stand_in_the_table(here: Path) -> Non
     jobs = work(here, TABLE)
     assert [job for job in jobs if job.startswith(("videos", "colours"))] == []
     assert [job.split()[1] for job in jobs if job.startswith("predict ")] == [*BASELINES]
-    found = {(row["entry"], row["metric"]): row for row in rows(here, TABLE)}
+    found = by_entry(here, TABLE)
     for entry in BASELINES:
         row = found[entry, "val_seen_map"]
         assert 0 < float(row["value"]) < 100

@@ -10,7 +10,7 @@ import pytest
 from stepline import open_bank
 from tests.conftest import snakemake
 from tests.media.clips import CFR_25, make
-from tests.workflow.runs import TABLE, killed, messages, run, spacewalk
+from tests.workflow.runs import TABLE, killed, messages, network, run, spacewalk
 
 pytestmark = pytest.mark.slow
 
@@ -48,23 +48,12 @@ def test_what_a_job_was_writing_at_a_kill_is_made_again(small: Path, real_data: 
     assert written.read_bytes() == before
 
 
-OWN = """
-import os, signal
-from stepline.spec import ClipSpec
-SPEC = ClipSpec(
-    name="own", label="mean", revision=1, architecture="file", weights=(), licence="Apache-2.0", fps=1, num_frames=1,
-    steps=(("exact", 32, 32, "pil_bilinear"),), mean=(0, 0, 0), std=(1, 1, 1), output="mean colour", dimension=3,
-)
-def load(spec, files):
-    return lambda clips: {body}
-"""
-
-
 def test_a_killed_network_is_named_and_does_not_stop_the_others(tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     make(tmp_path / "videos/a.mp4", CFR_25)
-    for name, body in (("sound", "clips.mean((2, 3, 4))"), ("big", "os.kill(os.getpid(), signal.SIGKILL)")):
-        (tmp_path / f"{name}.py").write_text(OWN.format(body=body))
+    (tmp_path / "sound.py").write_text(network("sound"))
+    dying = "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)"
+    (tmp_path / "big.py").write_text(network("big", before=dying[0], body=dying[1]))
     backbones = {name: {"path": f"{name}.py"} for name in ("sound", "big")}
     mine = {"videos": "videos", "backbones": [*backbones], "stages": ["features"]}
     (tmp_path / "c.json").write_text(json.dumps({"backbones": backbones, "datasets": {"mine": mine}}))

@@ -4,6 +4,7 @@ import base64
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,27 +18,15 @@ from snakemake.common import get_container_image
 
 from stepline.errors import SetupError
 from tests import forked
-from tests.conftest import ROOT, snakemake
+from tests.conftest import ROOT
 from tests.server import Reply, Request, Server
 from tests.workflow.kubernetes_cluster import Cluster, checked
+from tests.workflow.runs import DEMO_TABLE
 
 kubernetes = pytest.importorskip("snakemake_executor_plugin_kubernetes")
 pytestmark = pytest.mark.slow
 PROFILE = ROOT / "workflow/profiles/kubernetes"
 IMAGE = "registry.example.org/stepline:0.1.0"
-TABLE = "results/demo/table2.csv"
-ELSEWHERE = (
-    *("2a-linear-in-time", "2a-linear-after-preview", "2a-sample-rank", "2a-random", "2b-random"),
-    *("2a-tfidf-train-zero-shot", "2a-tfidf-stems-hmm", "2a-tfidf-stems-zero-shot", "2a-tfidf-zero-shot"),
-    *("2a-tfidf-hmm", "2a-tfidf-histogram", "2b-histogram-tw-finch", "2b-equal-segments"),
-)
-STUDY = {
-    "releases": ["demo"],
-    "text_encoders": [],
-    "video_encoders": ["histogram"],
-    "contexts_s": {"step_recognition": [4], "intra-video_retrieval": []},
-    "entries": {name: {"target": "tableA9"} for name in ELSEWHERE},
-}
 KEY = "sk-of-nobody-0123456789"
 
 
@@ -64,7 +53,7 @@ def head(folder: Path, cluster: Server, *options: str, **environment: str) -> su
     (folder / "kubeconfig").write_text(json.dumps(kubeconfig))
     [job] = manifest("run.yaml")
     [container] = job["spec"]["template"]["spec"]["containers"]
-    values = {"results/spacewalk/table2.csv": TABLE, "/stepline": str(ROOT)}
+    values = {"results/spacewalk/table2.csv": DEMO_TABLE, "/stepline": str(ROOT)}
     values |= {"$(NAMESPACE)": "tables", "$(IMAGE)": container["env"][1]["value"]}
     words = container["args"]
     for old, new in values.items():
@@ -111,23 +100,22 @@ def cluster() -> Cluster:
 
 
 def test_the_table_of_a_cluster_is_that_of_one_machine(
-    demo_mirror: Path, tmp_path: Path, cluster: Cluster, serve: Callable[[Callable[[Request], Reply]], Server]
+    demo_mirror: Path,
+    histograms: Path,
+    tmp_path: Path,
+    cluster: Cluster,
+    serve: Callable[[Callable[[Request], Reply]], Server],
 ) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    for folder in (here, there):
-        folder.mkdir()
-        (folder / "config.yaml").write_text(json.dumps({"demo": STUDY}))
-    shared = {"STEPLINE_MIRROR": str(demo_mirror)}
-    done = snakemake("--cores", "2", TABLE, "--configfile", "config.yaml", folder=here, **shared)
-    assert done.returncode == 0, done.stderr
-
+    there = tmp_path / "there"
+    there.mkdir()
+    shutil.copy(histograms / "config.yaml", there)
     cluster.fails = lambda job: len(cluster.made) == 1
     options = ["--configfile", "config.yaml", "--kubernetes-volume-persistent-volumes", f"stepline:{there}"]
     options += ["--set-resources", "extract:gpu=1"]
-    done = head(there, serve(cluster.reply), *options, **shared, OPENAI_API_KEY=KEY)
+    done = head(there, serve(cluster.reply), *options, STEPLINE_MIRROR=str(demo_mirror), OPENAI_API_KEY=KEY)
     logs = "".join(pod.log.read_text() for pod in cluster.pods.values())
     assert done.returncode == 0, done.stderr + logs
-    assert (there / TABLE).read_bytes() == (here / TABLE).read_bytes()
+    assert (there / DEMO_TABLE).read_bytes() == (histograms / DEMO_TABLE).read_bytes()
 
     assert cluster.used == cluster.allowed
     assert cluster.secrets == {}

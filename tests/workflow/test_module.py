@@ -10,7 +10,7 @@ import pytest
 
 import stepline
 from tests.conftest import ROOT, snakemake
-from tests.workflow.runs import SMALL, TABLE, messages
+from tests.workflow.runs import SMALL, TABLE, messages, run_alone
 
 USED = """
 rule count:
@@ -49,17 +49,6 @@ def copy_workflow(folder: Path) -> Path:
 def run_module(folder: Path, *arguments: str, mirror: Path) -> subprocess.CompletedProcess[str]:
     words = "--snakefile", "workflow/Snakefile", "--cores", "1", *arguments
     return snakemake(*words, folder=folder, STEPLINE_MIRROR=str(mirror))
-
-
-def run_alone(
-    tools: Path, folder: Path, *arguments: str, packages: Path | None, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a workflow from the environment without the package. packages: a folder with it, if any."""
-    command = [tools / "alone/bin/python", "-m", "snakemake", "--cores", "1", *arguments]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("STEPLINE_", "PYTHONPATH"))}
-    kept |= {"PATH": f"{tools}/conda/bin{os.pathsep}/usr/bin{os.pathsep}/bin"}
-    kept |= {"PYTHONPATH": str(packages)} if packages else {}
-    return subprocess.run(command, cwd=folder, env=kept | environment, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -104,8 +93,8 @@ def test_a_module_of_a_repository_uses_the_installed_package(
 
     write_workflow(tmp_path / "work", 'github("a/stepline", path="workflow/Snakefile", tag="v1")')
     done = run_alone(
-        tools, tmp_path / "work", "--use-conda", "--conda-prefix", str(tools / "envs"), "--", RELEASE,
-        packages=packages, XDG_CACHE_HOME=str(cache), STEPLINE_MIRROR=str(real_data),
+        tools, "--use-conda", "--conda-prefix", str(tools / "envs"), "--", RELEASE,
+        folder=tmp_path / "work", packages=packages, XDG_CACHE_HOME=str(cache), STEPLINE_MIRROR=str(real_data),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert messages(done) == ["release files of spacewalk v2"]
@@ -126,7 +115,7 @@ def test_where_the_catalog_looks_for_it_the_workflow_is_the_same(real_data: Path
 @pytest.mark.slow
 def test_without_the_package_one_line_says_what_to_install(tools: Path, tmp_path: Path) -> None:
     copy_workflow(tmp_path / "copy")
-    done = run_alone(tools, tmp_path / "copy", "--dry-run", packages=None)
+    done = run_alone(tools, "--dry-run", folder=tmp_path / "copy")
     assert done.returncode == 2
     wanted = f"these rules need Stepline {stepline.__version__}"
     install = f"pip install stepline=={stepline.__version__}"
@@ -134,7 +123,7 @@ def test_without_the_package_one_line_says_what_to_install(tools: Path, tmp_path
 
     (tmp_path / "other/stepline").mkdir(parents=True)
     (tmp_path / "other/stepline/__init__.py").write_text("__version__ = '0.0.1'")
-    done = run_alone(tools, tmp_path / "copy", "--dry-run", packages=tmp_path / "other")
+    done = run_alone(tools, "--dry-run", folder=tmp_path / "copy", packages=tmp_path / "other")
     assert done.returncode == 2
     assert f"error: {wanted}, the package is 0.0.1: {install}" in done.stderr.splitlines()
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,50 +10,60 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from stepline.datasets.oepp import PARTS
-from tests.benchmarks.oepp.synthetic import CROSSTASK, EVENTS, NOVEL, VIDEOS, write_releases
-from tests.conftest import made_once, snakemake
+from stepline.datasets.oepp import FEATURE_FILES, PARTS, load
+from stepline.features.importing import Folder, import_folder
+from tests.benchmarks.oepp.synthetic import CROSSTASK, DIMENSION, EVENTS, NOVEL, VIDEOS, contents, write_releases
+from tests.conftest import snakemake
 from tests.datasets.oepp_sources import write_coin
-from tests.workflow.oepp_study import CONFIG as SMALL
-from tests.workflow.oepp_study import TEXT, write_features
-from tests.workflow.runs import killed, rows, run_study
+from tests.workflow.runs import Study, killed, rows
 
 pytestmark = pytest.mark.slow
 ABSENT = "frequent-t4", "matching-t4", "mlp-t4", "pdpp-t4", "transformer-t3-ce"
 """Of four actions are also random plans and the Transformer's, of one loss also MSE's."""
-CONFIG = SMALL | {"entries": {name: {"kind": "vlm", "features": "", "settings": {"images": 1}} for name in ABSENT}}
-TABLES = [f"results/oepp/{table}.csv" for table in CONFIG["tables"]]
-LISTS = [f"results/oepp/table{number}.csv" for number in (9, 10)]
+BANKS = ("videoclip-released", "s3d-p3iv")
+"""The paper's own features, by the names under which they are imported."""
+TEXT = "./actions.json"
+CONFIG: dict[str, Any] = {
+    "tables": ["table2", "table4", "table5", "table7", "table8"],
+    "features": {"videoclip": {"video": BANKS[0]}, "mil-nce": {"video": BANKS[1], "text": TEXT}},
+    "heads": {"epochs": 2, "batch_size": 16, "seeds": [0]},
+    "pdpp": {
+        "epochs": 2,
+        "steps": 2,
+        "batch_size": 8,
+        "width": 32,
+        "diffusion_steps": 4,
+        "sampling_steps": 2,
+        "seeds": [0, 1],
+    },
+    "metrics": {"bootstrap_samples": 100},
+    "entries": {name: {"kind": "vlm", "features": "", "settings": {"images": 1}} for name in ABSENT},
+}
+STUDY = Study("oepp", CONFIG)
+TABLES = STUDY.results(*(f"{table}.csv" for table in CONFIG["tables"]))
+LISTS = STUDY.results("table9.csv", "table10.csv")
 PAGE = "results/oepp/report.html"
 VALUED = ["exact", "within", "inconsistent", "differs", "ours"]
 BASE = [name for name in EVENTS if name not in NOVEL]
 
 
-def run(folder: Path, *targets: str, dry: bool = False, traced: bool = False, **changes: Any) -> list[str]:
-    return run_study(folder, "oepp", CONFIG | changes, *targets, dry=dry, traced=traced)
+def write(folder: Path) -> None:
+    """Write the releases, and features: noise as both banks, a row a second of each video, by way of ``folder``."""
+    write_releases()
+    write_coin()
+    random = np.random.default_rng(5)
+    for name in BANKS:
+        for video in (video for part in PARTS for video in load("split1", part)):
+            rows = random.normal(size=(int(video.steps[-1].end_s) + 2, DIMENSION))
+            np.save(folder / f"{video.id}.npy", rows.astype(np.float32))
+        import_folder(Folder(folder), name, "openevent", 1.0)
+    Path(TEXT).write_text(json.dumps(contents()[FEATURE_FILES["s3d"]]))
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A work folder in which the small study's tables and page, and the lists, are made."""
-    pytest.importorskip("torch")
-
-    def compute(folder: Path) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(folder)
-            write_releases()
-            write_coin()
-            write_features(tmp_path_factory.mktemp("features"))
-        jobs = run(folder, *TABLES, *LISTS, PAGE, "results/oepp/all", traced=True)
-        assert len([job for job in jobs if job.startswith("fit ")]) == 1 + 4 + 2 * 2
-
-    return made_once(tmp_path_factory, "oepp-run", compute)
-
-
-@pytest.fixture
-def copied(whole: Path, tmp_path: Path) -> Path:
-    """A copy of that folder."""
-    return Path(shutil.copytree(whole, tmp_path / "copy", symlinks=True))
+    return STUDY.whole(tmp_path_factory, write, *TABLES, *LISTS, PAGE, "results/oepp/all")
 
 
 def test_every_line_has_a_number_but_for_the_language_model(whole: Path) -> None:
@@ -78,6 +87,7 @@ def test_every_line_has_a_number_but_for_the_language_model(whole: Path) -> None
 
 
 def test_the_planners_are_told_by_how_they_were_fitted(whole: Path) -> None:
+    assert len(STUDY.fits(whole)) == 1 + 4 + 2 * 2
     found = [row for row in rows(whole, TABLES[0]) if row["setting"] == "T=3"]
     by_method = {row["method"]: row for row in found if row["metric"] == "novel_acc"}
     for method, seeds in (("MLP-based", "0"), ("Transformer-based", "0"), ("PDPP*", "0;1")):
@@ -112,15 +122,15 @@ def test_lists_and_the_page_stand_beside_the_tables(whole: Path) -> None:
 
 
 def test_only_what_depends_on_a_change_runs_again(copied: Path) -> None:
-    assert run(copied, *TABLES, *LISTS, PAGE) == []
-    scored = run(copied, TABLES[3], metrics=CONFIG["metrics"] | {"miou": "batch"})
+    assert STUDY.run(copied, *TABLES, *LISTS, PAGE) == []
+    scored = STUDY.run(copied, TABLES[3], metrics=CONFIG["metrics"] | {"miou": "batch"})
     assert {job.split()[0] for job in scored} == {"score", TABLES[3]}
     batched = [row for row in rows(copied, TABLES[3]) if row["metric"] == "base_miou" and row["value"]]
     assert {row["status"] for row in batched} <= {"not comparable", "ours"}
     vectors = json.loads((copied / TEXT).read_text())
     vectors["stir mixture"][0][0] += 1
     (copied / TEXT).write_text(json.dumps(vectors))
-    jobs = run(copied, *TABLES, PAGE, dry=True)
+    jobs = STUDY.run(copied, *TABLES, PAGE, dry=True)
     assert {job.split()[1] for job in jobs if job.startswith(("fit ", "predict "))} == {
         "matching-t3-mil-nce",
         "transformer-t3-mil-nce",
@@ -130,7 +140,7 @@ def test_only_what_depends_on_a_change_runs_again(copied: Path) -> None:
 
 def test_longer_plans_are_the_entries_of_two_more_tables(copied: Path) -> None:
     tables = [f"table{number}" for number in range(2, 9)]
-    jobs = run(copied, *(f"results/oepp/{table}.csv" for table in tables), dry=True, tables=tables)
+    jobs = STUDY.run(copied, *(f"results/oepp/{table}.csv" for table in tables), dry=True, tables=tables)
     kinds = ("frequent", "matching", "mlp", "pdpp", "random", "transformer")
     longer = {f"{kind}-t{horizon}" for kind in kinds for horizon in (5, 6)}
     assert {job.split()[1] for job in jobs if " on " in job} == longer
@@ -138,7 +148,7 @@ def test_longer_plans_are_the_entries_of_two_more_tables(copied: Path) -> None:
 
 
 def test_lines_of_the_rebuilt_release_are_not_comparable(copied: Path) -> None:
-    jobs = run(copied, TABLES[3], TABLES[4], "results/oepp/rebuilt.csv", releases=["split1", "rebuilt"])
+    jobs = STUDY.run(copied, TABLES[3], TABLES[4], "results/oepp/rebuilt.csv", releases=["split1", "rebuilt"])
     assert "results/oepp/rebuilt.csv" in jobs
     assert {job.split()[3] for job in jobs if " on " in job} == {"rebuilt"}
     found = [row for table in (TABLES[3], TABLES[4]) for row in rows(copied, table) if row["release"] == "rebuilt"]
@@ -160,6 +170,6 @@ def test_a_killed_fit_goes_on(copied: Path) -> None:
     with safe_open(kept, "numpy") as file:
         save_file(state, kept, metadata={key: value for key, value in file.metadata().items() if key != "seal"})
     assert snakemake("--unlock", folder=copied).returncode == 0
-    assert run(copied, target, pdpp=pdpp) == ["fit pdpp-t3 on split1 at all, seed 0"]
+    assert STUDY.run(copied, target, pdpp=pdpp) == ["fit pdpp-t3 on split1 at all, seed 0"]
     assert load_file(copied / target)["val_loss"][:1] == mark
     assert not kept.exists()

@@ -1,12 +1,12 @@
 """Anyone's own videos: every stage, and what is computed again when a file comes, goes or changes."""
 
-import csv
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from stepline.cli import main
 from stepline.io import write_text
 from tests.conftest import made_once, snakemake
 from tests.file_server import serving
-from tests.workflow.runs import messages
+from tests.workflow.runs import by_video, messages
 
 pytest.importorskip("av")
 pytest.importorskip("pocketsphinx")
@@ -60,8 +60,7 @@ def go(folder: Path, *, traced: bool = False) -> list[str]:
 
 
 def table(folder: Path) -> dict[str, dict[str, str]]:
-    with open(folder / TABLE, newline="", encoding="utf-8") as file:
-        return {row["video"]: row for row in csv.DictReader(file)}
+    return by_video(folder, TABLE)
 
 
 def jobs(*shards: str, results: bool = True) -> list[str]:
@@ -356,29 +355,34 @@ def test_a_real_clip_is_seen_and_heard(real_data: Path, tmp_path: Path) -> None:
     assert int(row["histogram"]) == pytest.approx(5 * float(row["duration_s"]), abs=2)
 
 
-@pytest.mark.parametrize(("disk_mb", "at_once"), [(2000, ["1", "1"]), (4000, ["2"])])
-def test_a_small_disk_bounds_what_is_downloaded_at_once(disk_mb: int, at_once: list[str], tmp_path: Path) -> None:
-    urls = "".join(f"{name},http://127.0.0.1:9/{name}.mp4,3600\n" for name in "ab")
-    (tmp_path / "list.csv").write_text(f"video,url,duration_s\n{urls}")
-    configure(tmp_path, mine={"kind": "list", "videos": "list.csv"})
-    targets = [f"datasets/mine/availability/{shard}.json" for shard in ("000", "001")]
-    options = "--cores", "2", "--configfile", "mine.yaml", "--resources", f"disk_mb={disk_mb}", "--"
-    done = snakemake(*options, *targets, folder=tmp_path)
+def at_once(folder: Path, targets: Sequence[Path], *options: str, **environment: str) -> list[str]:
+    """Return how many jobs began together, as Snakemake says, where none of the targets is there."""
+    for target in targets:
+        (folder / target).unlink(missing_ok=True)
+    words = "--cores", "2", "--configfile", "mine.yaml", *options, "--", *map(str, targets)
+    done = snakemake(*words, folder=folder, **environment)
     assert done.returncode == 0, done.stderr
-    assert re.findall(r"^Execute (\d) jobs", done.stderr, re.MULTILINE) == at_once
+    return re.findall(r"^Execute (\d) jobs", done.stderr, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("gpus", "at_once"), [("0", ["1", "1"]), ("0,1", ["2"])])
-def test_as_many_jobs_with_a_gpu_run_at_once_as_the_host_has(gpus: str, at_once: list[str], tmp_path: Path) -> None:
-    urls = "".join(f"{name},http://127.0.0.1:9/{name}.mp4,72000\n" for name in "ab")
-    (tmp_path / "list.csv").write_text(f"video,url,duration_s\n{urls}")
-    configure(tmp_path, mine={"kind": "list", "videos": "list.csv"})
-    shards = "000", "001"
-    options = "--cores", "2", "--configfile", "mine.yaml"
-    fetched = snakemake(*options, "--", *(str(paths.availability("mine", shard)) for shard in shards), folder=tmp_path)
-    assert fetched.returncode == 0, fetched.stderr
-    targets = [str(paths.features_manifest("mine", shard, HistogramSpec())) for shard in shards]
-    asked = "--set-resources", "extract:gpu=1", "--"
-    done = snakemake(*options, *asked, *targets, folder=tmp_path, CUDA_VISIBLE_DEVICES=gpus)
-    assert done.returncode == 0, done.stderr
-    assert re.findall(r"^Execute (\d) jobs", done.stderr, re.MULTILINE) == at_once
+def listed(folder: Path, *, hours: int) -> None:
+    """Configure two videos so long, that nobody has."""
+    urls = "".join(f"{name},http://127.0.0.1:9/{name}.mp4,{3600 * hours}\n" for name in "ab")
+    (folder / "list.csv").write_text(f"video,url,duration_s\n{urls}")
+    configure(folder, mine={"kind": "list", "videos": "list.csv"})
+
+
+def test_a_small_disk_bounds_what_is_downloaded_at_once(tmp_path: Path) -> None:
+    listed(tmp_path, hours=1)
+    targets = [paths.availability("mine", shard) for shard in ("000", "001")]
+    assert at_once(tmp_path, targets, "--resources", "disk_mb=2000") == ["1", "1"]
+    assert at_once(tmp_path, targets, "--resources", "disk_mb=4000") == ["2"]
+
+
+def test_as_many_jobs_with_a_gpu_run_at_once_as_the_host_has(tmp_path: Path) -> None:
+    listed(tmp_path, hours=20)
+    at_once(tmp_path, [paths.availability("mine", shard) for shard in ("000", "001")])
+    targets = [paths.features_manifest("mine", shard, HistogramSpec()) for shard in ("000", "001")]
+    asked = "--set-resources", "extract:gpu=1"
+    assert at_once(tmp_path, targets, *asked, CUDA_VISIBLE_DEVICES="0") == ["1", "1"]
+    assert at_once(tmp_path, targets, *asked, CUDA_VISIBLE_DEVICES="0,1") == ["2"]

@@ -9,12 +9,9 @@ from stepline.datasets import pss
 from stepline.datasets.schema import SPLITS
 from tests.benchmarks.pss.synthetic import CONFIG as SMALL
 from tests.benchmarks.pss.synthetic import VIDEOS, write_banks, write_releases
-from tests.conftest import made_once
-from tests.workflow.runs import rows, run_study
+from tests.workflow.runs import Study, rows
 
 pytestmark = pytest.mark.slow
-TABLES = [f"results/pss/table{number}.csv" for number in (1, 2, 3, 4)]
-PAGES = ["results/pss/report.html", "results/pss/worked_examples.html", "results/pss/table2.svg", "results/pss/all"]
 METEOR = {"meteor", "soda_c"}
 ABSENT = {"pdvc-r3d", "pdvc-r3d-given", "pdvc-i3d"}
 CONFIG: dict[str, Any] = SMALL | {
@@ -22,30 +19,25 @@ CONFIG: dict[str, Any] = SMALL | {
     "pdvc": SMALL["pdvc"] | {"seeds": [0]},
 }
 """What two seeds are made of is seen in test_oepp; other features have the same kinds as those that are absent."""
+STUDY = Study("pss", CONFIG)
+TABLES = STUDY.results(*(f"table{number}.csv" for number in (1, 2, 3, 4)))
+PAGES = STUDY.results("report.html", "worked_examples.html", "table2.svg", "all")
 
 
-def run(folder: Path, *targets: str, dry: bool = False, traced: bool = False, **changes: Any) -> list[str]:
-    return run_study(folder, "pss", CONFIG | changes, *targets, dry=dry, traced=traced)
+def write(folder: Path) -> None:
+    """Write the releases and planted features."""
+    write_releases()
+    videos = {
+        dataset: {each.video: each.segments for split in SPLITS for each in pss.load(dataset, split).values()}
+        for dataset in pss.DATASETS
+    }
+    write_banks(folder, videos)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A work folder in which all four tables and the pages are made."""
-    pytest.importorskip("torch")
-
-    def compute(folder: Path) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(folder)
-            write_releases()
-            videos = {
-                dataset: {each.video: each.segments for split in SPLITS for each in pss.load(dataset, split).values()}
-                for dataset in pss.DATASETS
-            }
-            write_banks(tmp_path_factory.mktemp("features"), videos)
-        jobs = run(folder, *TABLES, *PAGES, traced=True)
-        assert len([job for job in jobs if job.startswith("fit ")]) == 7 + 2
-
-    return made_once(tmp_path_factory, "pss-run", compute)
+    return STUDY.whole(tmp_path_factory, write, *TABLES, *PAGES)
 
 
 def test_every_line_whose_features_are_there_has_a_number(whole: Path) -> None:
@@ -67,6 +59,7 @@ def test_every_line_whose_features_are_there_has_a_number(whole: Path) -> None:
 def test_trained_lines_say_how_they_were_fitted(whole: Path) -> None:
     trained = [row for row in rows(whole, TABLES[1]) if row["method"] == "PDVC" and row["value"]]
     assert len(trained) == 4 * 2
+    assert len(STUDY.fits(whole)) == 7 + 2
     for row in trained:
         assert row["seeds"] == "0"
         assert row["entry"].startswith(("pdvc-", "soda-", "softsoda-"))
@@ -95,10 +88,10 @@ def test_the_page_shows_every_table_and_videos_over_time(whole: Path) -> None:
 
 
 def test_only_what_depends_on_a_change_runs_again(whole: Path, tmp_path: Path) -> None:
-    assert run(whole, *TABLES, *PAGES) == []
+    assert STUDY.run(whole, *TABLES, *PAGES) == []
     ordered = CONFIG["metrics"] | {"order": "start"}
-    scored = run(whole, TABLES[0], metrics=ordered, tables=["table1"])
+    scored = STUDY.run(whole, TABLES[0], dry=True, metrics=ordered, tables=["table1"])
     assert {job.split()[0] for job in scored} == {"score", TABLES[0]}
-    jobs = run(whole, TABLES[1], dry=True, features=CONFIG["features"] | {"s3d": ["i3d"]})
+    jobs = STUDY.run(whole, TABLES[1], dry=True, features=CONFIG["features"] | {"s3d": ["i3d"]})
     entries = {job.split()[1] for job in jobs if job.startswith(("fit ", "predict "))}
     assert entries == {"pdvc-s3d", "soda-s3d", "softsoda-s3d"}

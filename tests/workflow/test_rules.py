@@ -90,14 +90,6 @@ def test_it_runs_from_elsewhere_into_a_folder(small: Path, real_data: Path, tmp_
 
 
 @pytest.mark.slow
-def test_a_mirror_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    done = snakemake("--dry-run", folder=tmp_path, STEPLINE_MIRROR="no/such/folder")
-    assert done.returncode == 2
-    message = "error: STEPLINE_MIRROR=no/such/folder is not a folder: correct the path, or unset it to download"
-    assert message in done.stderr.splitlines()
-
-
-@pytest.mark.slow
 def test_a_truncated_release_file_is_named_by_its_job(real_data: Path, tmp_path: Path) -> None:
     mirror = linked(real_data, tmp_path / "mirror")
     whole = (real_data / "spacewalk/v2/steps.json").read_bytes()

@@ -1,6 +1,5 @@
 """A run on a Slurm of two nodes, on which much goes wrong: its results are those of a run on one machine."""
 
-import csv
 import json
 import os
 import shutil
@@ -20,6 +19,7 @@ import pytest
 from stepline.backbones.histogram import HistogramSpec
 from tests.conftest import ROOT, snakemake, unavailable
 from tests.slurm import NODES, Job, Slurm, lacking, running
+from tests.workflow.runs import rows
 
 pytestmark = pytest.mark.slow
 BACKBONE = """
@@ -305,14 +305,13 @@ def prepare(folder: Path) -> Path:
 @pytest.mark.parametrize("table", TABLES)
 def test_the_tables_are_those_of_a_run_without_slurm(run: Run, table: str) -> None:
     assert (run.folder / table).read_bytes() == (run.alone / table).read_bytes()
-    with open(run.folder / table, newline="", encoding="utf-8") as file:
-        assert all(row["value"] for row in csv.DictReader(file) if row["method"] in ("Colours", "Whole video"))
+    assert all(row["value"] for row in rows(run.folder, table) if row["method"] in ("Colours", "Whole video"))
 
 
 @pytest.mark.parametrize("shard", SHARDS)
 def test_the_features_are_those_of_a_run_without_slurm(run: Run, shard: str) -> None:
-    rows, same = (folder / HISTOGRAM / "demo" / shard / "features/c/0/0" for folder in (run.folder, run.alone))
-    assert rows.read_bytes() == same.read_bytes()
+    stored, same = (folder / HISTOGRAM / "demo" / shard / "features/c/0/0" for folder in (run.folder, run.alone))
+    assert stored.read_bytes() == same.read_bytes()
 
 
 def test_a_job_that_lacks_memory_is_given_more(run: Run) -> None:

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from stepline.backbones.torchvision import make_importable
-from tests.workflow.runs import SMALL, TABLE, linked, rows, run, spacewalk
+from tests.workflow.runs import DEMO_TABLE, SMALL, TABLE, linked, rows, run, spacewalk
 
 pytestmark = pytest.mark.slow
 SENTENCE = [f"2a-senttransformer-{each}" for each in ("last-layer", "zero-shot")]
-DEMO_TABLE = "results/demo/table2.csv"
 
 
 def random_mpnet(folder: Path) -> None:
