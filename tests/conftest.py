@@ -63,7 +63,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Give back what a slow test, or those of a file, have freed: else a process that runs many keeps gigabytes."""
     if item.get_closest_marker("slow") or nextitem is None or nextitem.path != item.path:
-        ctypes.CDLL(None).malloc_trim(0)
+        getattr(ctypes.CDLL(None), "malloc_trim", int)(0)  # of glibc
 
 
 @pytest.fixture(scope="session")
