@@ -12,6 +12,12 @@ from tests.models.actionformer import SIZES  # noqa: E402
 CONFIG = ActionFormerConfig(**SIZES)
 
 
+def test_a_point_at_the_end_of_a_segment_is_not_in_it() -> None:
+    config = ActionFormerConfig(**SIZES, centre_radius=None)
+    found = targets(config, points(config, 32), [torch.tensor([[8.0, 12.0]])], [torch.tensor([5])])
+    assert found.positive[0].nonzero()[:, 0].tolist() == [9, 10, 11]
+
+
 def drawn(seed: int = 0) -> tuple[Said, Targets]:
     draw = torch.Generator().manual_seed(seed)
     n = len(points(CONFIG, 32))

@@ -22,6 +22,17 @@ def by_enumeration(start: np.ndarray, matrix: np.ndarray, evidence: np.ndarray) 
     return found / found.sum(axis=1, keepdims=True)
 
 
+def test_the_transitions_of_two_steps_are_those_by_hand() -> None:
+    """Leave 0.3; jumps ahead weigh 1, 0.5, 0.25; back a tenth of it. Nothing leads before, nothing out of after."""
+    expected = [
+        [0.7, 0.3 * 1 / 1.75, 0.3 * 0.5 / 1.75, 0.3 * 0.25 / 1.75],
+        [0, 0.7, 0.3 * 1 / 1.5, 0.3 * 0.5 / 1.5],
+        [0, 0.3 * 0.1 / 1.1, 0.7, 0.3 * 1 / 1.1],
+        [0, 0, 0, 1],
+    ]
+    np.testing.assert_allclose(transitions(2, leave=0.3, reach=0.5, back=0.1), expected, atol=1e-12)
+
+
 @given(st.integers(1, 40), st.floats(0.001, 0.99), st.floats(0.01, 0.99), st.floats(0, 1))
 def test_the_transitions_are_probabilities(n_steps: int, leave: float, reach: float, back: float) -> None:
     matrix = transitions(n_steps, leave=leave, reach=reach, back=back)
