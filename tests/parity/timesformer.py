@@ -8,7 +8,7 @@ import torch
 
 from stepline.backbones.presets.timesformer import HTSTEP
 from stepline.backbones.timesformer import Config, Timesformer, fill
-from tests.parity import Golden, Output, clips, recipe, weights
+from tests.parity import Golden, Output, clips, emptied, recipe, weights
 
 
 def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
@@ -20,9 +20,9 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
         ]
         if not cases:
             continue
+        network = emptied(Timesformer(config_of(described["args"]))).eval()
         arrays = weights(described["keys"], described["digest_sha256"])
         tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-        network = Timesformer(config_of(described["args"])).eval()
         fill(network, tensors, folder / "manifest.json")
         for case in cases:
             with torch.inference_mode():
