@@ -1,4 +1,4 @@
-"""Beam search against all captions there are, and where a caption ends."""
+"""Captions as they are learned, beam search against all captions there are, and where a caption ends."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from stepline.models.hirest_joint_captions import until_end  # noqa: E402
+from stepline.models.hirest_joint_captions import until_end, written  # noqa: E402
 from tests.models.joint import SIZES, network, videos  # noqa: E402
 
 CLS, SEP = 101, 102
@@ -23,6 +23,13 @@ def following(model: Any, seen: Any, said: list[list[int]]) -> Any:
     with torch.no_grad():
         logits = model.decoder(seen.expand(len(said), -1, -1), read, torch.ones_like(read) > 0)
     return logits[:, -1].log_softmax(dim=1)
+
+
+def test_captions_are_read_and_followed() -> None:
+    captions = written([[5, 6], [7, 8, 9, 10, 11, 12]], 5)
+    assert captions.read.tolist() == [[CLS, 5, 6, 0, 0], [CLS, 7, 8, 9, 10]]
+    assert captions.follows.tolist() == [[5, 6, SEP, 0, 0], [7, 8, 9, 10, SEP]]
+    assert captions.there.tolist() == [[True, True, True, False, False], [True] * 5]
 
 
 def test_a_wide_beam_finds_the_best_of_all_captions() -> None:

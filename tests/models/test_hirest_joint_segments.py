@@ -45,7 +45,7 @@ def test_frames_of_no_moment_have_no_score() -> None:
         ([10, 20, 36, 41], (10, 40), [10, 20, 36]),
         ([10], (10, 40), [10]),
         ([10], (10, 10), [10]),
-        ([40], (40, 10), [10]),
+        ([20, 30, 40], (40, 10), [10]),
     ],
     ids=["gap", "before the moment", "after the moment", "gap to the end", "none", "one frame", "reversed"],
 )
