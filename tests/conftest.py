@@ -26,6 +26,11 @@ settings.load_profile("stepline")
 
 ROOT = Path(__file__).parents[1]
 
+# glibc gives a large array back when it is freed only while this threshold stays as it is: otherwise it grows, and a
+# process that runs many tests keeps gigabytes.
+M_MMAP_THRESHOLD = -3
+getattr(ctypes.CDLL(None), "mallopt", lambda *_: None)(M_MMAP_THRESHOLD, 1 << 20)
+
 
 def unavailable(reason: str) -> NoReturn:
     """Skip the test for want of what continuous integration has; there, fail it."""
@@ -57,13 +62,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test that needs a GPU where there is none."""
     if item.get_closest_marker("gpu") and GPU == "cuda" and not pytest.importorskip("torch").cuda.is_available():
         pytest.skip("no CUDA device")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Give back what a slow test, or those of a file, have freed: else a process that runs many keeps gigabytes."""
-    if item.get_closest_marker("slow") or nextitem is None or nextitem.path != item.path:
-        getattr(ctypes.CDLL(None), "malloc_trim", int)(0)  # of glibc
 
 
 @pytest.fixture(scope="session")
