@@ -85,6 +85,14 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _own_algorithms() -> Iterator[None]:
+    """No file inherits the deterministic algorithms of another's fits, with which torch also fills empty tensors."""
+    yield
+    if torch := sys.modules.get("torch"):
+        torch.use_deterministic_algorithms(False)
+
+
 @pytest.fixture
 def serve() -> Iterator[Callable[[Callable[[Request], Reply]], Server]]:
     """Start servers that give these answers."""
