@@ -3,14 +3,14 @@
 import os
 import re
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 
 from stepline import aside, paths, remembered
 from stepline.aside import PREFIX
-from stepline.availability import Record, write_availability, write_manifest
+from stepline.availability import Record, read_manifest, write_availability, write_manifest
 from stepline.io import write_json, write_text
 from stepline.pipeline.lost import forget_lost
 from tests.asr.wav import write_wav
@@ -134,3 +134,24 @@ def test_a_record_of_media_is_removed_if_an_earlier_version_wrote_a_wrong_header
     write_manifest(MEDIA, {"a": {"status": "present", "reason": "", "audio": {"status": "present"}}})
     write_wav(wav, loud // 1000)
     assert [*lost()] == [MEDIA]
+
+
+def test_a_record_that_another_run_removes_meanwhile_is_no_error(
+    features: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in ("media/a/scores.parquet", "shots/a.csv"):
+        os.unlink(f"datasets/mine/{file}")
+    lines = forget_lost(made(**GIVEN), looks=False)
+    next(lines)
+    other = next(path for path in (MEDIA, SHOTS) if os.path.exists(path))
+    os.unlink(other)
+    assert other in "".join(lines)
+
+    def read(path: Path) -> dict[str, Any]:
+        Path(PICTURES).unlink(missing_ok=True)
+        return read_manifest(path)
+
+    monkeypatch.setattr("stepline.pipeline.lost.read_manifest", read)
+    os.unlink("datasets/mine/media/a/audio.wav")
+    monkeypatch.setenv("STEPLINE_RUN", "2")
+    assert PICTURES not in lost()

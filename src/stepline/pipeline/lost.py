@@ -37,7 +37,7 @@ def forget_lost(pipeline: Pipeline, *, looks: bool) -> Iterator[str]:
     """
     for record, reason in lost(pipeline, _swept_names):
         try:
-            os.unlink(record)
+            Path(record).unlink(missing_ok=True)  # another run may begin at the same time
         except OSError:
             if not looks:
                 raise
@@ -131,7 +131,10 @@ def _lost(records: dict[str, Listed], names: Callable[[str], frozenset[str]]) ->
     """Return the first reason why a file of a record must be written again, for each record that has one."""
     lost = {}
     for record, listed in records.items():
-        made = read_manifest(Path(record))
+        try:
+            made = read_manifest(Path(record))
+        except FileNotFoundError:  # another run has just removed it
+            continue
         gone = (file for file in listed.files(made) if os.path.basename(file) not in names(os.path.dirname(file)))
         reasons = chain((f"{file} no longer exists" for file in gone), listed.damaged(made))
         if first := next(reasons, ""):
