@@ -109,7 +109,7 @@ def _htstep(folder: Path) -> Iterator[Printed]:
         if row["reading"] == "official" and row["paper"]:
             given = [row["entry"], "", row["activity"], "", "ap", row["split"], "", row["entry"]]
             values = [row["paper"], row["value"], "", "not comparable" if row["value"] else "needs"]
-            yield Printed("htstep", "7", *given, *values, row["note"] or "the needs of its line in Table 2")
+            yield Printed("htstep", "7", *given, *values, row["note"])
 
 
 def _oepp(folder: Path) -> Iterator[Printed]:

@@ -39,7 +39,7 @@ def test_every_line_says_what_it_found(capsys: pytest.CaptureFixture[str]) -> No
     assert (s3d.state, s3d.command) == ("absent", "stepline fetch weights/s3d")
     assert "github.com/antoine77340" in s3d.text
     table = found["computable now", "results/demo/table2.csv"]
-    assert table.text == "0 of 21 lines; missing: release:demo/demo (21)"
+    assert table.text == "0 of 21 lines; missing: release:demo/demo (21), videos:demo (14)"
     assert found["missing", "release:demo/demo"].command
     assert cli.main(["doctor"]) == 0
     printed = capsys.readouterr().out

@@ -1,7 +1,7 @@
 import pytest
 
 from stepline.errors import StoreError
-from stepline.needs import Need, absent, unique
+from stepline.needs import Need, absent, in_order
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,4 @@ def test_what_is_not_here_is_absent_where_jobs_have_no_environments(monkeypatch:
 
 def test_each_need_once_in_order() -> None:
     java, key = Need("java"), Need("key", "X")
-    assert unique([java, key, java]) == (java, key)
+    assert in_order([key, java, key]) == (java, key)

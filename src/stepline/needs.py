@@ -10,20 +10,22 @@ from typing import Literal, get_args
 from stepline.errors import StoreError
 
 NeedKind = Literal[
-    "config",
-    "features",
-    "java",
-    "key",
-    "labels",
-    "package",
     "release",
     "samples",
-    "score",
+    "labels",
     "split",
-    "transcripts",
     "videos",
+    "transcripts",
+    "features",
     "weights",
+    "predictions",
+    "config",
+    "package",
+    "java",
+    "key",
+    "score",
 ]
+"""The kinds of needs, in the order in which a line names them."""
 
 
 @dataclass(frozen=True, order=True)
@@ -64,6 +66,7 @@ def absent(*needs: Need) -> tuple[Need, ...]:
     return tuple(each for each in needs if not (find_spec(each.what) if each.what else shutil.which(each.kind)))
 
 
-def unique(needs: Iterable[Need]) -> tuple[Need, ...]:
-    """Return the needs in order, without duplicates."""
-    return tuple(dict.fromkeys(needs))
+def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
+    """Return the needs by kind, in the order of ``NeedKind``, without duplicates."""
+    kinds = get_args(NeedKind)
+    return tuple(sorted(dict.fromkeys(needs), key=lambda need: kinds.index(need.kind)))

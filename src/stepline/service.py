@@ -63,14 +63,13 @@ def is_openai(url: str) -> bool:
 
 
 def missing(study: str, options: Config, made: Iterable[Path]) -> list[Need]:
-    """Return the need of a study for a model name or a key.
+    """Return the needs of a study for a model name and a key.
 
     options: its block ``llm``. made: the predictions that need answers; if all of them exist, no key is needed.
     """
-    if options["model"] is None:
-        return [Need("config", f"{study}.llm.model", "NAME")]
+    model = [] if options["model"] else [Need("config", f"{study}.llm.model", "NAME")]
     unpaid = is_openai(options["url"]) and not api_key() and not all(path.exists() for path in made)
-    return [Need("key", KEY)] if unpaid else []
+    return [*model, *([Need("key", KEY)] if unpaid else [])]
 
 
 def record(options: Config) -> dict[str, Any]:

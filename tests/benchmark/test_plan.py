@@ -136,6 +136,32 @@ class TestMissing:
         made = tiny(tmp_path, features={"net": ["s3d-pss"]})
         assert made.missing(made.entries["fitted"], "first") == (Need("release", "tiny/first"), Need("weights", "s3d"))
 
+    def test_a_line_names_absent_videos_beside_other_needs_alone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def lacking(backbone: str) -> list[str]:
+            made = tiny(tmp_path, features={"net": [backbone]})
+            return list(map(str, made.lacking(made.entries["fitted"], "first")))
+
+        assert lacking("s3d-pss") == ["release:tiny/first", "videos:first", "weights:s3d"]
+        write_releases()
+        assert lacking("s3d-pss") == ["videos:first", "weights:s3d"]
+        assert lacking("net") == ["features:net/first"], "a bank is imported, not computed from videos"
+        assert lacking("histogram") == [], "its jobs fetch the videos"
+        write_text(paths.videos("first") / "a.json", "the record of a failure")
+        assert lacking("s3d-pss") == ["videos:first", "weights:s3d"]
+        write_text(paths.videos("first") / "a.mp4", "a video")
+        assert lacking("s3d-pss") == ["weights:s3d"]
+
+    def test_a_table_is_written_again_when_videos_come(self, releases: None, tmp_path: Path) -> None:
+        def params() -> str:
+            return tiny(tmp_path, features={"net": ["s3d-pss"]}).table_params("table1")
+
+        before = params()
+        assert params() == before
+        write_text(paths.videos("first") / "a.mp4", "a video")
+        assert params() != before
+
     def test_a_line_that_is_copied_needs_nothing(self, tmp_path: Path) -> None:
         made = tiny(tmp_path)
         (line,) = [line for _, line, _ in made.lines() if line.entry == "people"][:1]

@@ -43,7 +43,7 @@ TOY = "toy"
 ASKED = {name: member for name, member in vars(Plan).items() if not name.startswith("_")}
 """What the rules may ask."""
 RULES = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "workflow/rules").glob("*.smk"))
-SAME_COMMAND = {"config", "score", "transcripts"}
+SAME_COMMAND = {"config", "predictions", "score", "transcripts"}
 """What the run itself brings, once it is started by the printed command."""
 Made = Benchmark[Any]
 
@@ -105,7 +105,9 @@ def supplied(
         for block in blocks:
             part = part[block]
         part[last] = [*part[last], need.value] if isinstance(part.get(last), list) else need.value
-    Path("FOLDER").mkdir(exist_ok=True)  # for needs that are a folder of the user's
+    for need in [need for need in needs(made) if need.kind == "predictions"]:
+        Path("FOLDER").mkdir(exist_ok=True)
+        config[name]["files"][need.what] = "FOLDER"
     made = plan(validate(json.loads(json.dumps(config))), name)
     for need in [need for need in needs(made) if need.kind == "key"]:
         monkeypatch.setenv(need.what, "x")
@@ -217,7 +219,7 @@ class TestWhatRulesAsk:
             *steps, run = command.split(" && ")
             assert run.startswith(f"snakemake --cores 8 results/{made.name}/{file}.csv"), need
             assert bool(steps) == (need.kind not in SAME_COMMAND), need
-            assert ("--config" in run) == (need.kind == "config"), need
+            assert ("--config" in run) == (need.kind in ("config", "predictions")), need
             assert all(made.filled_by(f"{file}.csv", [need, other]) == "" for other in found if other.kind == "samples")
 
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from stepline import paths
 from stepline.availability import HEADERS, Record, write_availability, write_manifest
 from stepline.config import Config, validate
+from stepline.datasets.schema import Video
 from stepline.io import write_json, write_text
 from stepline.pipeline import media_params, shots_params, videos
 from stepline.plans import pipeline
@@ -29,6 +31,32 @@ def test_a_file_that_comes_changes_or_goes_is_looked_for_again(clips: Path) -> N
     (clips / "c.mp4").unlink()
     assert made().videos.params("000") == seen[0]
     assert len(set(seen)) == 3
+
+
+def test_videos_are_here_where_one_is_given_in_the_mirror_fetched_or_deleted_after_use(
+    clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def are_here(*listed: Video, **media: str) -> bool:
+        own = made(media=media)
+        return replace(own, dataset=replace(own.dataset, videos=lambda: listed)).videos.are_here
+
+    given, unknown = (Video(id=name, file=str(clips / f"{name}.mp4")) for name in "az")
+    assert are_here(unknown, given)
+    assert not are_here(unknown)
+    absent = Video(id="c", url="https://example.org/c.mp4", path="mine/videos/c.mp4")
+    assert not are_here(absent)
+    write_text(tmp_path / "mirror/mine/videos/c.mp4", "x")
+    monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path / "mirror"))
+    assert are_here(absent)
+    monkeypatch.delenv("STEPLINE_MIRROR")
+    for name in ("c.json", ".c.mp4.part"):
+        write_text(paths.videos("mine") / name, "x")
+    assert not are_here(absent)
+    write_text(paths.dropped("mine", "000"), "{}")
+    assert not are_here(absent)
+    assert are_here(absent, keep="none")
+    write_text(paths.videos("mine") / "c.mp4", "x")
+    assert are_here(absent)
 
 
 def test_a_file_that_may_be_read_by_now_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,7 @@ def test_a_pair_without_a_value_says_what_it_needs_and_has_no_difference(tmp_pat
     assert [each["difference"] for each in lines()] == ["", ""]
     assert all("results/tiny/pairs.csv" in each["command"] for each in lines())
     assert "No pair has values." in text()
-    assert text().count("| Drawn, minus Fitted | videos:first; features:net/first | `stepline fetch first/videos") == 1
+    assert text().count("| Drawn, minus Fitted | videos:first, features:net/first | `stepline fetch first/videos") == 1
 
 
 def test_a_metric_that_is_missing_something_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def test_a_line_without_a_value_needs_something_and_names_the_command(paper: Pat
         paper, score=absent, needs=(Need("weights", "x"), Need("videos", "y")), command="stepline fetch weights/x"
     )
     assert (found.status, found.value, found.difference) == ("needs", None, None)
-    assert (found.note, found.command) == ("needs weights:x;videos:y", "stepline fetch weights/x")
+    assert (found.note, found.command) == ("needs weights:x, videos:y", "stepline fetch weights/x")
     assert row(paper, command="stepline fetch weights/x").command == "", "a line with a value has no command"
 
 

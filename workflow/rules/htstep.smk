@@ -31,6 +31,8 @@ rule activities:
         "../../envs/core.yaml"
     resources:
         **helpers.resources("activities"),
+    params:
+        needs=lambda wildcards: PLANS["htstep"].by_activity_needs,
     message:
         "results/htstep/table7.csv"
     shell:

@@ -20,7 +20,7 @@ from stepline.backbones.sentence import MODELS, SentenceEncoder, sentence_spec
 from stepline.backbones.weights import how_to_get, locate
 from stepline.errors import ConfigError, MissingError
 from stepline.mirror import cached_sha256
-from stepline.needs import Need, absent, unique
+from stepline.needs import Need, absent, in_order
 from stepline.spec import ClipSpec, FrameSpec, Spec, TextSpec
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def missing(name: str, config: "Config") -> tuple[Need, ...]:
     if not isinstance(spec, ClipSpec):
         return reader
     weights = (Need("weights", each) for each in spec.weights if locate(each) is None)
-    return unique((*_absent(spec.architecture), *reader, *weights))
+    return in_order((*_absent(spec.architecture), *reader, *weights))
 
 
 def text_encoder(name: str, config: "Config") -> Any:

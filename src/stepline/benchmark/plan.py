@@ -20,7 +20,7 @@ from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.footage import Footage
 from stepline.invocation import command, current
 from stepline.io import canonical_json, read_json, sha256_file
-from stepline.needs import Need, unique
+from stepline.needs import Need, in_order
 from stepline.pipeline import Pipeline
 from stepline.spec import digest
 
@@ -44,7 +44,7 @@ class Benchmark(Declared[AnyEntry]):
         if config["strict"]:
             lists = [plan.missing(plan.entries[entry], release) for entry, release in plan.pairs()]
             lists += [tuple(plan.missing_of(metric)) for metric in plan.measured]
-            chosen = [needs for needs in lists if not any(need.kind == "config" for need in needs)]
+            chosen = [needs for needs in lists if not any(need.kind in ("config", "predictions") for need in needs)]
             if found := sorted(
                 {str(need) for needs in chosen for need in needs if need.kind not in ("samples", "labels")}
             ):
@@ -101,14 +101,13 @@ class Benchmark(Declared[AnyEntry]):
         """
         reads = self.reads(Job(release=release, entry=entry))
         unpinned = [each for each in reads if not all(file.wanted.sha256 for file in self.released.release_files(each))]
-        if self._reads_videos(entry, release):
-            listing = self.datasets[self.dataset(release)].listed_by.partition("/")[2]
-            return list(dict.fromkeys([*filter(None, [listing]), *unpinned]))
-        return unpinned
+        listings = [each.dataset.listed_by.partition("/")[2] for each in self.filmed(entry, release)]
+        return list(dict.fromkeys([*filter(None, listings), *unpinned]))
 
-    def _reads_videos(self, entry: AnyEntry, release: str) -> bool:
-        """Return whether an entry reads videos of a data set, or features computed from them."""
-        return self.dataset(release) in self.footage and bool(entry.kind.decoded or self.backbones(entry, release))
+    def filmed(self, entry: AnyEntry, release: str) -> Sequence[Pipeline]:
+        """Return the pipelines of the videos that an entry reads, itself or through backbones and recognisers."""
+        footage = self.footage.get(self.dataset(release))
+        return [footage.pipeline] if footage and (entry.kind.decoded or self.backbones(entry, release)) else []
 
     # Needs
 
@@ -119,16 +118,25 @@ class Benchmark(Declared[AnyEntry]):
             found = [Need("release", f"{self.name}/{each}") for each in listed]
             for name in self.features(entry):
                 found += self.footage[self.dataset(release)].missing(name)
-            self._missing[entry.id, release] = unique([*found, *self.missing_besides(entry, release)])
+            self._missing[entry.id, release] = in_order([*found, *self.missing_besides(entry, release)])
         return self._missing[entry.id, release]
 
     @cached_property
     def _missing(self) -> dict[tuple[str, str], tuple[Need, ...]]:
         return {}
 
+    def lacking(self, entry: AnyEntry, release: str) -> tuple[Need, ...]:
+        """Return everything that an entry lacks on a release: its unmet needs and the absent videos that it reads.
+
+        Videos alone prevent no job: the jobs of the entry fetch them.
+        """
+        needs = self.missing(entry, release)
+        absent = [Need("videos", each.name) for each in self.filmed(entry, release) if not each.videos.are_here]
+        return in_order([*needs, *absent]) if needs else ()
+
     def missing_line(self, line: Line, release: str) -> tuple[Need, ...]:
-        """Return the unmet needs of a line; a line copied from the paper has none."""
-        return () if self.is_reference(line) else self.missing(self.entries[line.entry], release)
+        """Return everything that a line lacks; a line copied from the paper lacks nothing."""
+        return () if self.is_reference(line) else self.lacking(self.entries[line.entry], release)
 
     def at(self, changes: Config) -> Config:
         """Return changes to the study's part as changes to the whole configuration."""
@@ -142,6 +150,8 @@ class Benchmark(Declared[AnyEntry]):
         for need in needs:
             if need.kind == "config":
                 _put(changes, self.options, need)
+            elif need.kind == "predictions":
+                _put(changes, self.options, Need("config", f"{self.name}.files.{need.what}", "FOLDER"))
             elif need.kind == "split":
                 if self.options["subset"] is None:
                     return ""
@@ -273,8 +283,10 @@ class Benchmark(Declared[AnyEntry]):
             for _, line, release in self.lines(file)
             if not (self.entries[line.entry].kind.method or self.is_reference(line))
         ]
-        read = sorted({self.dataset(job.release) for job in jobs if self._reads_videos(job.entry, job.release)})
-        dropped = [path for name in read for path in self.footage[name].pipeline.videos.dropped]
+        read = {each.name for job in jobs for each in self.filmed(job.entry, job.release)}
+        dropped = [
+            path for name in sorted(read & self.pipelines.keys()) for path in self.pipelines[name].videos.dropped
+        ]
         return list(dict.fromkeys([*scores, *counted, *dropped]))
 
     def table_params(self, file: str) -> str:
@@ -287,7 +299,7 @@ class Benchmark(Declared[AnyEntry]):
                 asdict(line),
                 self.entries[line.entry].sees,
                 release,
-                list(map(str, self.missing(self.entries[line.entry], release))),
+                list(map(str, self.missing_line(line, release))),
                 self.entries[line.entry].kind.metrics,
                 {key: [option.value, option.differs] for key, option in self.line_options(line, release).items()},
             ]

@@ -46,6 +46,8 @@ GITHUB = "https://raw.githubusercontent.com/facebookresearch/htstep/cca1deabf1be
 SUMMARIES = Path(".stepline/htstep")
 """A cache of the splits with segments, by the annotation's sha256, because reading the whole file is slow."""
 ANNOTATIONS, CANDIDATES, NARRATIONS = "annotations.json", "video_candidate_steps.json", "narrations.json"
+WITHHELD = ("test_seen", "test_unseen")
+"""The splits whose labels only the challenge has."""
 PARTS: dict[str, Split] = {
     "train": "train",
     "val_seen": "val",

@@ -15,7 +15,7 @@ from stepline.datasets.configured import dataset
 from stepline.datasets.dataset import Dataset
 from stepline.errors import ConfigError, MissingError
 from stepline.io import sha256_file
-from stepline.needs import Need, unique
+from stepline.needs import Need, in_order
 from stepline.pipeline.demand import STAGES, Clips, Demand, Own, configured_stages
 from stepline.pipeline.features import Features
 from stepline.pipeline.fill import how_to_fill
@@ -91,7 +91,7 @@ class Pipeline:
     def missing(self) -> tuple[Need, ...]:
         """What the configured backbones need but is missing, and the recogniser too if speech is wanted."""
         said = self.speech.missing if "speech" in self.demand.stages else ()
-        return unique([*said, *(need for name in self.features.configured for need in self.features.missing(name))])
+        return in_order([*said, *(need for name in self.features.configured for need in self.features.missing(name))])
 
     @property
     def note(self) -> str:

@@ -113,6 +113,16 @@ class Videos:
     # What is fetched
 
     @cached_property
+    def are_here(self) -> bool:
+        """Whether a video is here, or was and its results are: fetched, the user's file, or one in the mirror."""
+        folder = paths.videos(self.dataset.name)
+        files = folder.iterdir() if folder.is_dir() else ()
+        if any(not file.name.startswith(".") and file.suffix != ".json" for file in files):
+            return True
+        places = filter(None, map(self.place, self.dataset.videos()))
+        return any(map(os.path.exists, places)) or any(path.exists() for path in self.dropped)
+
+    @cached_property
     def params(self) -> Callable[[str], str]:
         """Returns the cache key of fetching a shard's videos. It is computed once per shard.
 

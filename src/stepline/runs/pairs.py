@@ -9,7 +9,7 @@ from stepline.benchmark import Benchmark, Job
 from stepline.benchmark.pairs import Side, pairs
 from stepline.io import write_text
 from stepline.metrics.bootstrap import Difference, paired_interval
-from stepline.needs import Need, unique
+from stepline.needs import Need, in_order
 from stepline.tables import context_name, is_oracle, markdown_table, percent, write_lines
 
 COLUMNS = (
@@ -69,7 +69,7 @@ def compare(benchmark: Benchmark[Any]) -> Iterator[Pair]:
         for metric in first.table.metrics:
             if not all(side.job.entry.kind.scores(metric) for side in (first, second)):
                 continue
-            if wanted := unique([*needs, *([] if needs else benchmark.missing_of(metric))]):
+            if wanted := in_order([*needs, *benchmark.missing_of(metric)]):
                 command = benchmark.filled_by("pairs.csv", wanted)
                 yield Pair(first=first, second=second, metric=metric, needs=wanted, command=command)
                 continue
@@ -94,8 +94,8 @@ def compare(benchmark: Benchmark[Any]) -> Iterator[Pair]:
 
 
 def _score(benchmark: Benchmark[Any], job: Job) -> dict[str, Any]:
-    if missing := benchmark.missing(job.entry, job.release):
-        return {"needs": list(map(str, missing))}
+    if lacking := benchmark.lacking(job.entry, job.release):
+        return {"needs": list(map(str, lacking))}
     return benchmark.read_score(job)
 
 
@@ -117,7 +117,7 @@ def _markdown(benchmark: Benchmark[Any], found: Sequence[Pair]) -> str:
         lines = dict.fromkeys(
             (
                 f"{_name(benchmark, pair.first)}, minus {_name(benchmark, pair.second)}",
-                "; ".join(map(str, pair.needs)),
+                ", ".join(map(str, pair.needs)),
                 f"`{pair.command}`" if pair.command else "",
             )
             for pair in gaps

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stepline.benchmark import Benchmark, Job, Line, Option, Table, UnavailableError
-from stepline.needs import Need, unique
+from stepline.needs import Need, in_order
 from stepline.tables import Number, Row, build, write_csv, write_markdown
 
 
@@ -44,10 +44,9 @@ def _numbers(
             key: Option(scoring[key], (standard | benchmark.published)[key], said=key in benchmark.published)
             for key in benchmark.options_of(entry, metric)
         }
-        lacking = needs or benchmark.missing_of(metric)
-        if not lacking and score is not None and metric not in score["metrics"]:
-            lacking = benchmark.unscored(entry, release, metric)
-        wanted = unique(lacking)
+        unscored = score is not None and metric not in score["metrics"]
+        explained = benchmark.unscored(entry, release, metric) if unscored else ()
+        wanted = in_order([*needs, *benchmark.missing_of(metric), *explained])
         yield Number(
             table=table.name,
             title=table.title,

@@ -153,7 +153,7 @@ def missing(rows: Sequence[Row]) -> list[Missing]:
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.status == "needs":
-            groups.setdefault((";".join(map(str, row.needs)) or row.note, row.command), []).append(row)
+            groups.setdefault((", ".join(map(str, row.needs)) or row.note, row.command), []).append(row)
     return [
         Missing(
             needs=needs,

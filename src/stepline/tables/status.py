@@ -1,8 +1,9 @@
 """The status of a number: the first in this list that applies.
 
 ==================  ====================================================================================================
-``reference``       copied from the paper (humans, closed models); nothing is computed
-``needs``           no value yet: the note names missing weights, videos or keys, and the command computes the number
+``reference``       copied from the paper (humans, closed models, methods that nothing here computes)
+``needs``           no value yet: the note names everything that is missing, and the command computes the number; with
+                    "no method here", predictions of your own fill it
 ``ours``            a value without a number in the paper
 ``inconsistent``    the paper's number cannot be right; the evidence is in its CSV file and in the note
 ``not comparable``  another release, split, protocol or option than the paper's, a subset, or missing or partly read
@@ -49,8 +50,9 @@ MEANINGS: dict[Status, str] = {
     "differs": "our value is outside the tolerance, or no tolerance is justified",
     "not comparable": "another release, split or option than the paper's, a subset, or missing videos",
     "inconsistent": "the paper's number cannot be right; the note explains why",
-    "reference": "copied from the paper; nothing is computed",
-    "needs": "no value yet: the note names the missing inputs, and the command computes the number",
+    "reference": "copied from the paper: people, closed models, and methods that nothing here computes",
+    "needs": "no value yet: the note names everything that is missing, and the command computes the number; with "
+    '"no method here", predictions of your own fill it',
     "ours": "the paper has no such number",
 }
 PARTIAL = (
@@ -86,9 +88,11 @@ def judge(
     """
     if number.reference:
         made = f", computed on {number.paper_release}" if number.paper_release not in ("", number.release) else ""
-        return Judged("reference", None, [f"copied from the paper{made}"])
+        return Judged("reference", None, [f"copied from the paper{made}"] if paper and paper.printed else [])
     if value is None:
-        return Judged("needs", None, [f"needs {';'.join(map(str, number.needs))}"] if number.needs else [])
+        without = ["no method here"] if any(need.kind == "predictions" for need in number.needs) else []
+        named = [f"needs {', '.join(map(str, number.needs))}"] if number.needs else []
+        return Judged("needs", None, [*without, *named])
     partial = _partial(number, counts)
     if paper is None or not paper.printed:
         return Judged("ours", None, partial)

@@ -13,6 +13,7 @@ from stepline.benchmarks.hirest.kinds import Found
 from stepline.benchmarks.hirest.methods.found import found
 from stepline.datasets import hirest
 from stepline.errors import ConfigError
+from stepline.needs import Need
 from tests.benchmarks.hirest.conftest import inputs, plan, predicted
 from tests.benchmarks.hirest.synthetic import QUERIES, UNHEARD, recordings
 
@@ -281,7 +282,6 @@ class TestWrongFiles:
             predicted(here)
 
 
-def test_without_a_folder_the_entries_need_one() -> None:
+def test_without_a_folder_the_entries_need_predictions() -> None:
     for entry in ("clip-fine-tuned-1", "bmt", "swinbert"):
-        (need,) = plan().missing(plan().entries[entry], "v1")
-        assert (need.kind, need.what) == ("config", f"hirest.files.{entry}")
+        assert plan().missing(plan().entries[entry], "v1") == (Need("predictions", entry),)

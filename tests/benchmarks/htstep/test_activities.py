@@ -69,5 +69,5 @@ def test_numbers_of_made_up_annotation_say_so(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Htstep, "made_up", True)
     lines = written(monkeypatch, {"place": {"Make Tea": 12.34567}})
     assert {line["note"] for line in lines if line["value"]} == {"the annotation is made up: no result"}
-    assert {line["note"] for line in lines if not line["value"]} == {""}
+    assert {line["note"] for line in lines if not line["value"]} == {"needs labels:htstep/test_seen"}
     assert "made up: no result" in Path("results/htstep/table7.md").read_text()

@@ -16,6 +16,7 @@ from stepline.needs import Need
 from stepline.runs.table import table_rows
 from tests.benchmarks.htstep.conftest import plan
 from tests.benchmarks.htstep.synthetic import CONFIG, videos, write_releases
+from tests.benchmarks.tower import BACKBONES
 
 pytestmark = pytest.mark.usefixtures("releases")
 AFT = {"text": "mpnet", "input": "headline", "data": "htstep"}
@@ -198,11 +199,56 @@ class TestNeeds:
         assert Need("weights", "s3d") in made.missing(made.entries["umt"], "v1")
         assert made.missing(made.entries["umt-ts"], "v1") == ()
 
+    def test_a_line_names_the_videos_of_its_whole_chain_and_those_that_are_heard(self) -> None:
+        narrated = {"dataset": "talks"}
+        datasets = {"talks": {"videos": "talks"}}
+        Path("talks").mkdir()
+        Path("talks/a.mp4").touch()
+        options = {**CONFIG, "features": {"s3d": ["s3d-htstep"], "s3d_joint": ["planted"]}, "narrations": narrated}
+
+        def made(transcripts: str = "released") -> Htstep:
+            config = {"backbones": BACKBONES, "datasets": datasets, "htstep": {**options, "transcripts": transcripts}}
+            return Htstep.of(validate(config), "htstep")
+
+        def filmed(entry: str, release: str = "v1", transcripts: str = "released") -> list[str]:
+            of = made(transcripts)
+            return [each.name for each in of.filmed(of.entries[entry], release)]
+
+        chain = "aft-narrations-coin-crosstask"
+        assert filmed("place") == ["htstep"]
+        assert filmed("mil-nce") == [], "its features are imported"
+        assert filmed(chain, "crosstask") == ["crosstask", "htstep", "coin", "talks"]
+        absent = [need.what for need in made().lacking(made().entries[chain], "crosstask") if need.kind == "videos"]
+        assert absent == ["crosstask", "htstep", "coin"], "the user's folder of narrations has a video"
+        assert filmed("vina") == []
+
+    def test_speech_that_is_recognised_is_heard_in_videos(self) -> None:
+        heard, read = plan({"transcripts": "asr"}), plan()
+        assert [each.name for each in heard.filmed(heard.entries["tfidf"], "v1")] == ["htstep"]
+        assert read.filmed(read.entries["tfidf"], "v1") == []
+
+    def test_labels_that_only_the_challenge_has_are_missing_without_annotation_too(self) -> None:
+        manifest("annotations").unlink()
+        made = plan()
+        for split, withheld in (("val_seen", False), ("test_seen", True), ("test_unseen", True)):
+            needs = [Need("labels", f"htstep/{split}")] if withheld else []
+            assert made.missing_of(f"{split}_map") == needs
+        notes = {(row.entry, row.metric): row.note for row in table_rows(made, "table1")}
+        assert notes["val-seen", "segments"].startswith("needs release:htstep/annotations;")
+        assert notes["test-seen", "segments"].startswith("needs release:htstep/annotations, labels:htstep/test_seen;")
+
+    def test_methods_that_nothing_computes_are_copied(self) -> None:
+        rows = [row for row in table_rows(plan(), "table5") if not row.entry]
+        assert len(rows) == 7
+        assert {(row.status, row.note) for row in rows} == {("reference", "copied from the paper")}
+
     def test_a_folder_of_predictions_is_asked_for(self) -> None:
         made = plan()
-        need = Need("config", "htstep.files.vina", "FOLDER")
+        need = Need("predictions", "vina")
         assert made.missing(made.entries["vina"], "v1") == (need,)
         assert "files: {vina: FOLDER}" in made.filled_by("table2.csv", [need]).replace('"', "")
+        notes = {row.note for row in table_rows(made, "table2") if row.entry == "vina" and row.split == "val_seen"}
+        assert notes == {"no method here; needs predictions:vina"}
 
     def test_labels_and_the_key_of_matches_are_missing_for_metrics_alone(self) -> None:
         made = plan({"match": {}})

@@ -76,7 +76,7 @@ class TestWhatIsMissing:
     def test_a_language_model_has_a_name_a_key_and_the_list_of_videos(
         self, releases: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert self.missing("vlm-t3-1") == ("config:oepp.llm.model=NAME",)
+        assert self.missing("vlm-t3-1") == ("config:oepp.llm.model=NAME", "key:OPENAI_API_KEY")
         assert self.missing("vlm-t3-1", llm={"model": "m"}) == ("key:OPENAI_API_KEY",)
         assert self.missing("vlm-t3-1", llm={"model": "m", "url": "http://localhost:1"}) == ()
         write_text(paths.predictions("oepp", "split1", "vlm-t3-1", "all"), "answers that are there")

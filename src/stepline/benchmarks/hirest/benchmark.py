@@ -31,7 +31,8 @@ from stepline.errors import ConfigError
 from stepline.footage import Footage
 from stepline.io import sha256_file
 from stepline.mirror import cached_sha256
-from stepline.needs import Need, absent, unique
+from stepline.needs import Need, absent, in_order
+from stepline.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from stepline.benchmarks.hirest.inputs import HirestInputs
@@ -172,16 +173,21 @@ class Hirest(Benchmark[Entry]):
 
     # Missing inputs
 
+    def filmed(self, entry: Entry, release: str) -> Sequence[Pipeline]:
+        """Return the pipeline of the videos if an entry reads videos, their features or speech recognised in them."""
+        heard = self.transcripts(entry) == "asr"
+        return [self.footage["hirest"].pipeline] if heard else super().filmed(entry, release)
+
     def missing_besides(self, entry: Entry, release: str) -> Sequence[Need]:
         """Return the missing files of the user, transcripts, weights and packages."""
-        if entry.kind_name in FILES and entry.id not in self.options["files"]:
-            return [Need("config", f"hirest.files.{entry.id}", "FOLDER")]
+        unpredicted = entry.kind_name in FILES and entry.id not in self.options["files"]
+        files = [Need("predictions", entry.id)] if unpredicted else []
         heard = self.transcripts(entry)
         found = [Need("release", "hirest/asr")] if heard == "released" and not self.released.is_there("asr") else []
         spoken = self.footage["hirest"].pipeline.speech.missing if heard == "asr" else ()
         heads = [Need("weights", name) for name in self._heads(entry) if not locate(name)]
         packages = absent(*DECODED) if entry.kind.decoded else ()
-        return [*found, *spoken, *texts.missing(self, entry), *heads, *packages]
+        return [*files, *found, *spoken, *texts.missing(self, entry), *heads, *packages]
 
     def _heads(self, entry: Entry) -> list[str]:
         """Return the names of the weights that an entry's model loads."""
@@ -207,7 +213,7 @@ class Hirest(Benchmark[Entry]):
     @cached_property
     def clip_score_missing(self) -> Sequence[Need]:
         """The unmet needs of CLIPScore: frame features and their text tower."""
-        return unique([*self.footage["hirest"].missing(self.clip_features), *texts.missing_tower(self, "clip")])
+        return in_order([*self.footage["hirest"].missing(self.clip_features), *texts.missing_tower(self, "clip")])
 
     # Tables
 

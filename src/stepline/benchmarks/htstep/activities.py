@@ -3,17 +3,15 @@
 import csv
 from pathlib import Path
 
-from stepline.benchmarks.htstep.benchmark import MADE_UP, Htstep
+from stepline.benchmarks.htstep.benchmark import BY_ACTIVITY, BY_ACTIVITY_SPLIT, MADE_UP, Htstep
 from stepline.benchmarks.htstep.metrics import SPLITS
 from stepline.io import write_text
 from stepline.tables import markdown_table, write_lines
 
 READINGS = {"map": "official", "query_map": "per query"}
-PRINTED = "test_seen"
-"""The split of the paper's table."""
 MEAN = "mAP"
 """The line with the mean over all activities; the printed mean includes activities that the paper does not list."""
-SHOWN = ("place", "actionformer", "mt-bce-vina")
+SHOWN = ("place", *BY_ACTIVITY)
 """The entries in the Markdown file: the blind baseline, and the two of the paper."""
 HEADER = ("activity", "entry", "reading", "split", "value", "paper", "note")
 
@@ -27,7 +25,7 @@ def write_activities(benchmark: Htstep) -> None:
     with open(benchmark.folder / "paper" / "table7.csv", newline="", encoding="utf-8") as file:
         records = {record.pop("activity"): record for record in csv.DictReader(file)}
     printed = {
-        (activity, entry, "official", PRINTED): value
+        (activity, entry, "official", BY_ACTIVITY_SPLIT): value
         for activity, record in records.items()
         for entry, value in record.items()
     }
@@ -44,10 +42,13 @@ def write_activities(benchmark: Htstep) -> None:
     noted = MADE_UP if benchmark.made_up else ""
     lines = sorted({*printed, *scored}, key=lambda line: ([*listed, MEAN].index(line[0]), line[1:]))
     folder = Path("results", benchmark.name)
+    needs = benchmark.by_activity_needs
 
     def cells(line: tuple[str, str, str, str]) -> tuple[str, ...]:
         ours, paper = scored.get(line), printed.get(line, "")
-        return (*line, "", paper, "") if ours is None else (*line, f"{ours:.4f}", paper, noted)
+        if ours is None:
+            return (*line, "", paper, f"needs {needs[line[1]]}" if needs[line[1]] else "")
+        return (*line, f"{ours:.4f}", paper, noted)
 
     write_lines(folder / "table7.csv", HEADER, map(cells, lines))
     columns = sorted({line[1:] for line in lines if line[1] in SHOWN and line[2] == "official"}, key=_place)

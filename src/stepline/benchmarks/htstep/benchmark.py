@@ -32,7 +32,8 @@ from stepline.errors import ConfigError
 from stepline.footage import Footage
 from stepline.io import canonical_json
 from stepline.mirror import cached_sha256
-from stepline.needs import Need, unique
+from stepline.needs import Need, in_order
+from stepline.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from stepline.benchmark.declared import SubParsers
@@ -45,10 +46,10 @@ BY_LABELS = tuple(metric for metric in METRICS if split_of(metric))
 """The metrics that need the labels of a split."""
 OWN = ("annotations", "candidates", "narrations")
 """The releases whose files the user supplies."""
-OTHERS = ("crosstask", "coin")
-"""The releases that list videos of other data sets."""
 TRACKS = {"place": "Mean place", "mt-bce": "MT+BCE", "aft": "ActionFormer-T", "actionformer": "ActionFormer"}
 """The entries whose segments are drawn on timelines, with their labels."""
+BY_ACTIVITY, BY_ACTIVITY_SPLIT = ("actionformer", "mt-bce-vina"), "test_seen"
+"""The entries and the split of the paper's Table 7."""
 DRAWN = 8
 """The number of predicted segments drawn per video, the best ones."""
 MADE_UP = "the annotation is made up: no result"
@@ -220,6 +221,11 @@ class Htstep(Benchmark[Entry]):
         """Return whether an entry reads transcripts; the user's own predictions read none here."""
         return "speech" in entry.kind.sees or self.trained_on(entry) == "narrations"
 
+    def _recognised(self, entry: Entry) -> str:
+        """Return the data set whose recognised speech an entry reads, or ""."""
+        heard = self.options["transcripts"] == "asr" and self._hears(entry)
+        return (self.narrated if entry.trained else "htstep") if heard else ""
+
     def reads_besides(self, job: Job, stage: str) -> Sequence[Path]:
         """Return features and transcripts of other training videos, checkpoints, and the user's files."""
         entry, found = job.entry, list[Path]()
@@ -229,10 +235,9 @@ class Htstep(Benchmark[Entry]):
         if stage == "fit":
             trained = {"coin": "coin", "narrations": self.narrated}.get(self.trained_on(entry))
             found += [path for name in self.features(entry) if trained for path in self.footage[trained].inputs(name)]
-        heard = self.options["transcripts"] == "asr" and self._hears(entry)
-        if heard and (stage == "fit" or "speech" in entry.kind.sees):
-            name = self.narrated if entry.trained else "htstep"
-            found += self.footage[name].pipeline.speech.manifests
+        recognised = self._recognised(entry)
+        if recognised and (stage == "fit" or "speech" in entry.kind.sees):
+            found += self.footage[recognised].pipeline.speech.manifests
         if stage == ("fit" if entry.trained else "predict"):
             found += [path for part in self.parts(entry)[1:2] for path in self.fits(Job(release="v1", entry=part))]
         return [*found, *(self.files(entry) if stage == "predict" else [])]
@@ -247,15 +252,15 @@ class Htstep(Benchmark[Entry]):
         """Return text encoders, transcripts, training data, files, and the spec of the next entry in the chain."""
         entry, options = job.entry, self.options
         before = [self.spec(Job(release="v1", entry=part)) for part in self.parts(entry)[1:2]]
-        speech = self.footage[self.narrated if entry.trained else "htstep"].pipeline.speech
-        heard = (speech.record if options["transcripts"] == "asr" else "released") if self._hears(entry) else ""
+        recognised = self._recognised(entry)
+        heard = self.footage[recognised].pipeline.speech.record if recognised else "released"
         other = self._datasets(entry, job.release)[1:]
         trained = [self.footage[dataset].record(name) for dataset in other for name in self.features(entry)]
         said = options["narrations"] if self.trained_on(entry) == "narrations" else ""
         return {
             "texts": texts.record(self, entry),
             "before": before,
-            "transcripts": heard,
+            "transcripts": heard if self._hears(entry) else "",
             "trained_on": trained,
             "narrations": said,
             "files": {path.name: cached_sha256(path) for path in self.files(entry)},
@@ -301,25 +306,38 @@ class Htstep(Benchmark[Entry]):
         """The jobs in Table 7, which are the jobs of the configured tables on HT-Step itself."""
         return [job for job in self.jobs() if job.release == "v1" and job.entry.id in self.shown]
 
+    @property
+    def by_activity_needs(self) -> dict[str, str]:
+        """What each entry of the paper's Table 7 lacks, as text."""
+        labels = self.missing_of(f"{BY_ACTIVITY_SPLIT}_map")
+        needs = {entry: in_order([*self.lacking(self.entries[entry], "v1"), *labels]) for entry in BY_ACTIVITY}
+        return {entry: ", ".join(map(str, lacking)) for entry, lacking in needs.items()}
+
     # Missing inputs
+
+    def filmed(self, entry: Entry, release: str) -> Sequence[Pipeline]:
+        """Return the pipelines of the videos whose features or recognised speech an entry's whole chain reads."""
+        found: dict[str, Pipeline] = {}
+        for number, part in enumerate(self.parts(entry)):
+            names, datasets = self.features(part), self._datasets(part, "v1" if number else release)
+            read = [name for name in datasets if any(map(self.footage[name].is_backbone, names))]
+            found |= {name: self.footage[name].pipeline for name in filter(None, [*read, self._recognised(part)])}
+        return [*found.values()]
 
     def missing_besides(self, entry: Entry, release: str) -> Sequence[Need]:
         """Return the missing files, transcripts, features of other videos and encoders of an entry's whole chain."""
-        if entry.kind_name == "files" and entry.id not in self.options["files"]:
-            return [Need("config", f"htstep.files.{entry.id}", "FOLDER")]
         found = texts.missing(self, entry)
+        if entry.kind_name == "files" and entry.id not in self.options["files"]:
+            found.append(Need("predictions", entry.id))
         if release == "v1" and self.trained_on(entry) == "htstep" and self._withholds("train"):
             found.append(Need("labels", "htstep/train"))
         for dataset in self._datasets(entry, release)[1:]:
-            footage, names = self.footage[dataset], self.features(entry)
-            if dataset in OTHERS and any(map(footage.is_backbone, names)) and not self.released.is_there(dataset):
-                found.append(Need("release", f"htstep/{dataset}"))
-            found += [need for name in names for need in footage.missing(name)]
-        if self.options["transcripts"] == "asr" and self._hears(entry):
-            found += self.footage[self.narrated if entry.trained else "htstep"].pipeline.speech.missing
+            found += [need for name in self.features(entry) for need in self.footage[dataset].missing(name)]
+        if recognised := self._recognised(entry):
+            found += self.footage[recognised].pipeline.speech.missing
         for part in self.parts(entry)[1:2]:
             found += self.missing(part, "v1")
-        return unique(found)
+        return found
 
     def missing_of(self, metric: str) -> Sequence[Need]:
         """Return the labels of a split if they are withheld, and the key of matches if it is needed and not set."""
@@ -335,8 +353,8 @@ class Htstep(Benchmark[Entry]):
         return found
 
     def _withholds(self, split: str) -> bool:
-        """Return whether the annotation is available without labels of a split."""
-        return htstep.annotations_are_here() and split not in self.labelled
+        """Return whether the labels of a split are not in the annotation, or are known to be in none that is public."""
+        return split not in self.labelled and (htstep.annotations_are_here() or split in htstep.WITHHELD)
 
     def unscored(self, entry: Entry, release: str, metric: str) -> Sequence[Need]:
         """Return why a metric has no value: the labels of its split are missing, or none of its videos was predicted.
@@ -344,10 +362,10 @@ class Htstep(Benchmark[Entry]):
         Recall has no needs, because methods are not required to predict times.
         """
         split = self.split(entry, metric)
-        if metric in RECALL:
-            return []
         if metric in COUNTS:
-            return [Need("labels", f"htstep/{split}")]
+            return [Need("labels", f"htstep/{split}")] if metric != "videos" and self._withholds(split) else []
+        if metric in RECALL or self.missing_of(metric):
+            return []
         if split not in entry.splits and release == "v1":
             return [Need("config", f"htstep.entries.{entry.id}.splits", split)]
         return [Need("split", split) if self.subset else Need("videos", self.dataset(release))]

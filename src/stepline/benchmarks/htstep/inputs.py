@@ -17,7 +17,7 @@ from stepline.datasets.htstep_transfer import Sentence
 from stepline.errors import ConfigError
 from stepline.features.bank import Bank
 from stepline.footage import Footage
-from stepline.needs import Need, unique
+from stepline.needs import Need, in_order
 from stepline.runs.inputs import Inputs, Stage
 
 
@@ -63,7 +63,7 @@ class HtstepInputs(Inputs[Htstep]):
         found += self._without(self.predicted) if stage == "predict" else []
         if stage == "predict" and self.entry.features and not found and not self.evaluated:
             found.append(Need("release", "htstep/candidates"))
-        return unique(found)
+        return in_order(found)
 
     def _without(self, splits: Sequence[str]) -> Sequence[Need]:
         """Return what is missing if none of the splits has a usable video."""

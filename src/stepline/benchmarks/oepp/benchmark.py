@@ -14,7 +14,7 @@ from stepline.benchmarks.oepp.metrics import METRICS, SPLITS, counted
 from stepline.datasets import oepp
 from stepline.datasets.release import REBUILT
 from stepline.errors import ConfigError
-from stepline.needs import Need
+from stepline.needs import Need, in_order
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,10 +114,10 @@ class Oepp(Benchmark[Entry]):
         return (replace(line, method=other), line) if other else (line,)
 
     def missing_line(self, line: Line, release: str) -> tuple[Need, ...]:
-        """Return the unmet needs of a line. With another model, the line of the paper needs the paper's model."""
+        """Return everything that a line lacks. With another model, the line of the paper lacks the paper's model."""
         of_paper = line.method not in {each.method for each in self.named(line)[:1]}
-        papers = Need("config", "oepp.llm.model", PAPER_MODEL)
-        return (papers,) if of_paper else super().missing_line(line, release)
+        papers = [Need("config", "oepp.llm.model", PAPER_MODEL)] if of_paper else []
+        return in_order([*super().missing_line(line, release), *papers])
 
     def decides(self, job: Job) -> Mapping[str, Any]:
         """Return the options of windows, vectors of actions, the loss, the service and the split, if they apply."""

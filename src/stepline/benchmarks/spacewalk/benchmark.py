@@ -26,7 +26,7 @@ from stepline.config import Config
 from stepline.datasets import configured
 from stepline.datasets.schema import Split
 from stepline.datasets.studies import STEP_RECOGNITION, Study
-from stepline.needs import Need, unique
+from stepline.needs import Need, in_order
 from stepline.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -210,16 +210,21 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
 
     # Needs
 
+    def filmed(self, entry: SpacewalkEntry, release: str) -> Sequence[Pipeline]:
+        """Return the study's pipeline if the entry reads videos, their features or speech recognised in them."""
+        read = any(part.backbone or part.kind.decoded or self.recognised(part) for part in self.parts(entry))
+        return [self.pipeline] if read else []
+
     def missing_besides(self, entry: SpacewalkEntry, release: str) -> Sequence[Need]:
-        """Return the unmet needs of the entry: those on any release, or the release's training samples."""
+        """Return the unmet needs of the entry: those on any release, and the release's training samples."""
         unsampled = entry.trained and "train" not in self.released.splits(release, entry.task)
         samples = [Need("samples", f"{release}/{entry.task}/train")] if unsampled else []
-        return self.missing_anywhere(entry) or samples
+        return [*self.missing_anywhere(entry), *samples]
 
     def missing_anywhere(self, entry: SpacewalkEntry) -> Sequence[Need]:
         """Return the entry's unmet needs that do not depend on the release; empty if nothing is predicted."""
         if entry.id not in self._anywhere:
-            self._anywhere[entry.id] = unique(need for part in self.parts(entry) for need in missing_part(self, part))
+            self._anywhere[entry.id] = in_order(need for part in self.parts(entry) for need in missing_part(self, part))
         return self._anywhere[entry.id]
 
     @cached_property
