@@ -90,7 +90,7 @@ def write_study_examples(benchmark: Spacewalk) -> None:
     missing = []
     for job in presentation.example_jobs(benchmark):
         inputs, picked = benchmark.inputs(job), list[Picked]()
-        if not (needs := benchmark.missing(job.entry, job.release)):
+        if not (needs := benchmark.lacking(job.entry, job.release)):
             picked, needs = _picked(inputs)
         if needs:
             missing.append((job.entry, needs))

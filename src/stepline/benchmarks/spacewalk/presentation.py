@@ -104,7 +104,7 @@ def example_params(benchmark: "Spacewalk") -> str:
     """Return the cache key of examples, in addition to their inputs."""
     listed = []
     for job in example_jobs(benchmark):
-        needs = list(map(str, benchmark.missing(job.entry, job.release)))
+        needs = list(map(str, benchmark.lacking(job.entry, job.release)))
         shown = [job.entry.table, job.entry.method, job.entry.setting, job.entry.sees]
         listed.append([*shown, needs or benchmark.score_params(job)])
     return digest([listed, benchmark.options["transcripts"]])
