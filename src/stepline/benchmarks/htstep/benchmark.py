@@ -69,6 +69,7 @@ class Htstep(Benchmark[Entry]):
     splits = ("train", *SPLITS, "crosstask", "coin", "narrations")
     prediction = Found
     metrics = METRICS
+    revision = 2
     sees = (
         VIDEO,
         Sees("article", "the steps of the article; on HT-Step, of the annotated variation"),
