@@ -31,8 +31,8 @@ class Task:
 class CrossTask:
     """The release, with videos as pairs of a primary task's id and a YouTube id.
 
-    tasks: by id. listed: the videos of ``videos.csv``. validation: those of ``videos_val.csv``. videos: the steps of all
-    annotated ones, in seconds.
+    tasks: by id. listed: the videos of ``videos.csv``. validation: those of ``videos_val.csv``. videos: the steps of
+    all annotated ones, in seconds.
     """
 
     tasks: dict[str, Task]
@@ -73,9 +73,7 @@ def _load(archive: ZipFile) -> CrossTask:
     return CrossTask(tasks=tasks, listed=listed, validation=validation, videos=videos)
 
 
-def _videos(
-    archive: ZipFile, folder: PurePosixPath, name: str, tasks: Container[str]
-) -> Iterator[tuple[str, str]]:
+def _videos(archive: ZipFile, folder: PurePosixPath, name: str, tasks: Container[str]) -> Iterator[tuple[str, str]]:
     for line in _lines(archive, str(folder / name)):
         task, vid, _ = _fields(name, line, 3)
         check_video_id(vid)

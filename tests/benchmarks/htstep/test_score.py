@@ -237,19 +237,18 @@ class TestCrosstaskSplits:
 
     The rule, as numbers: of the videos that a task has in videos.csv and not in videos_val.csv, N_TRAIN are taken for
     training if there are more, and the others are tested; otherwise none is tested. A tested video counts if it is
-    annotated. The recall of a task is hits over shown steps of its tested videos, and the result is the mean over tasks.
+    annotated. The recall of a task is hits over shown steps of its tested videos; the result is the mean over tasks.
     """
 
     N_TRAIN = 2
     TASKS: ClassVar = {"1": "Tea", "2": "Tyre", "3": "Cake"}
     TRAINABLE: ClassVar = {"1": "abcdef", "2": "ghij", "3": "kl"}
     VALIDATION = (("1", "v"), ("1", "w"), ("2", "a"))
-    SHOWN: ClassVar = {  # by task and video: the shown steps, and those that are found
-        **{("1", "a"): (3, 3), ("1", "b"): (3, 0), ("1", "c"): (2, 1), ("1", "d"): (1, 0), ("1", "e"): (3, 1)},
-        **{("2", "g"): (1, 1), ("2", "h"): (3, 1), ("2", "i"): (2, 0), ("2", "j"): (3, 2)},
-        **{("3", "k"): (2, 2), ("3", "l"): (1, 0)},
-        **{("1", "v"): (3, 2), ("1", "w"): (2, 2), ("2", "a"): (3, 0)},
-    }  # ("1", "f") has no annotation
+    SHOWN: ClassVar = {  # by task and video: the numbers of shown steps and of found ones; 1, f has no annotation
+        "1": {"a": (3, 3), "b": (3, 0), "c": (2, 1), "d": (1, 0), "e": (3, 1), "v": (3, 2), "w": (2, 2)},
+        "2": {"g": (1, 1), "h": (3, 1), "i": (2, 0), "j": (3, 2), "a": (3, 0)},
+        "3": {"k": (2, 2), "l": (1, 0)},
+    }
 
     def possible(self) -> set[float]:
         """Return the result of each split."""
@@ -257,7 +256,7 @@ class TestCrosstaskSplits:
         for task, trainable in self.TRAINABLE.items():
             found = set()
             for tested in combinations(trainable, max(0, len(trainable) - self.N_TRAIN)):
-                counts = [self.SHOWN.get((task, video), (0, 0)) for video in tested]
+                counts = [self.SHOWN[task].get(video, (0, 0)) for video in tested]
                 if n_shown := sum(shown for shown, _ in counts):
                     found.add(sum(hits for _, hits in counts) / n_shown)
             by_task += [found] if found else []
@@ -274,7 +273,8 @@ class TestCrosstaskSplits:
             "videos_val.csv": lines(*self.VALIDATION),
         } | {
             f"annotations/{task}_{video}.csv": "".join(f"{k + 1},{10 * k},{10 * k + 5}\n" for k in range(shown))
-            for (task, video), (shown, _) in self.SHOWN.items()
+            for task, videos in self.SHOWN.items()
+            for video, (shown, _) in videos.items()
         }
         made = io.BytesIO()
         with ZipFile(made, "w") as archive:
@@ -288,7 +288,7 @@ class TestCrosstaskSplits:
         number = {title: task for task, title in self.TASKS.items()}
         made = []
         for each in of.truth("crosstask"):
-            shown, found = self.SHOWN[number[each.activity], each.video]
+            shown, found = self.SHOWN[number[each.activity]][each.video]
             times_s = tuple(10.0 * k + (2 if k < found else 7) for k in range(3))
             made.append(replace(truly(each), times_s=times_s, scores=(0.5,) * shown))
         return values(of, made)

@@ -364,7 +364,7 @@ class Htstep(Benchmark[Entry]):
         if any(self._hears(part) for part in parts):
             shown["transcripts"] = Option(self.options["transcripts"], "released")
         if any(self.trained_on(part) == "narrations" for part in parts):
-            shown["narrations"] = Option(self.narrated, "howto100m")
+            shown["narrations"] = Option(self.narrated, self.defaults["narrations"]["dataset"], said=False)
         return shown
 
     def line_options(self, line: Line, release: str) -> Mapping[str, Option]:
