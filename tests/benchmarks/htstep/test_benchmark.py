@@ -495,7 +495,7 @@ class TestTables:
         assert shown("place") == {"features"}
         assert shown("tfidf") == {"features", "transcripts"}
         assert shown("aft") == shown("aft-crosstask", "crosstask") == {"features", "texts"}
-        heard = {"features", "texts", "transcripts", "narrations"}
+        heard = {"features", "texts", "transcripts", "narrations.dataset", "narrations.sentences"}
         assert shown("aft-narrations-htstep-crosstask", "crosstask") == shown("mt-bce-vina") == heard
 
     @pytest.mark.parametrize("name", ["htstep", "howto100m"])
@@ -509,7 +509,7 @@ class TestTables:
         }
         assert {("table2", "mt-bce-vina"), ("table5", "aft-narrations-htstep-crosstask")} < {*trained}
         assert {*trained.values()} == {"beyond"}
-        assert made.shown_options(made.entries["mt-bce-vina"], "v1")["narrations"].differs == (name != "htstep")
+        assert made.shown_options(made.entries["mt-bce-vina"], "v1")["narrations.dataset"].differs == bool(own)
 
     def test_an_entry_sees_what_it_is_made_of(self) -> None:
         made = plan()
