@@ -46,6 +46,8 @@ def test_the_steps_of_primary_tasks_are_read_in_the_order_of_their_files(root: s
         Task(id="53193", title="Make a Latte", actions=("add coffee", "press coffee", "pour water")),
         Task(id="77721", title="Make Irish Coffee", actions=("pour alcohol", "stir mixture")),
     ]
+    assert found.listed == (("53193", "a-1"), ("77721", "a-1"), ("53193", "none"), ("53193", "val_1"))
+    assert found.validation == (("53193", "val_1"),)
     assert list(found.videos) == [("53193", "a-1"), ("77721", "a-1"), ("53193", "val_1")]
     assert found.videos["53193", "a-1"] == (
         Step(action="pour water", start_s=10.25, end_s=12.5),

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from stepline.datasets.htstep import RELEASES, Recording, Segment, Step
-from stepline.datasets.htstep_transfer import Sentence, coin, crosstask, narrations, texts_of
+from stepline.datasets.htstep_transfer import Sentence, coin, crosstask, crosstask_pool, narrations, texts_of
 from stepline.errors import ReleaseError
 from tests.datasets import test_coin, test_crosstask
 from tests.datasets.fetched import write_release
@@ -34,6 +34,15 @@ class TestCrossTask:
             ),
             labelled=True,
         )
+
+    def test_the_pool_of_splits_has_the_listed_videos_without_those_for_validation(self) -> None:
+        write_crosstask(videos_val="53193,val_1,u\n77721,none,u\n53193,val_2,u\n")
+        listed = {"Make a Latte": {"a-1", "none"}, "Make Irish Coffee": {"a-1"}}
+        assert crosstask_pool(False) == listed
+        assert crosstask_pool(True) == {
+            "Make a Latte": listed["Make a Latte"] | {"val_1", "val_2"},
+            "Make Irish Coffee": {"a-1", "none"},
+        }
 
     def test_steps_are_texts_of_tasks(self) -> None:
         write_crosstask()

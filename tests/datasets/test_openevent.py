@@ -136,7 +136,7 @@ def released() -> dict[Part, list[dict[str, Any]]]:
 def sources(released: dict[Part, list[dict[str, Any]]]) -> tuple[dict[str, CoinVideo], CrossTask]:
     """Return the sources that the released files were made of, and a video of each that they lack."""
     coin = {"more": CoinVideo(vid="more", event="MakeTea", event_id=100, steps=())}
-    crosstask = CrossTask(tasks={}, videos={("53193", "more"): ()})
+    crosstask = CrossTask(tasks={}, listed=(), validation=(), videos={("53193", "more"): ()})
     for record in (record for part in PARTS for record in released[part]):
         event = EVENTS[record["task_name"]]
         original = dict(zip(event["new_action_list"], event["action_list"], strict=True))

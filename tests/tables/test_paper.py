@@ -43,7 +43,7 @@ class TestNumbersByRelease:
     def test_each_release_has_its_own_number(self, cut: Path) -> None:
         found = build(self.lines(36.82), cut)
         assert [(row.release, row.method, row.printed, row.status) for row in found] == [
-            ("a", "Uniform", "29.46", "differs"),
+            ("a", "Uniform", "29.46…", "differs"),
             ("b", "Uniform", "36.82", "exact"),
             ("b", "PDVC", "42.44", "needs"),
         ]
@@ -57,6 +57,16 @@ class TestNumbersByRelease:
         first, second, _ = build(self.lines(value), cut)
         assert first.status == status
         assert second.status == "differs"
+
+    def test_where_the_paper_cut_off_digits_a_mark_in_the_table_says_so(self, cut: Path, tmp_path: Path) -> None:
+        found = build(self.lines(29.4667), cut)
+        tables.write_markdown(found, tmp_path / "t.md", title="T")
+        text = (tmp_path / "t.md").read_text()
+        assert "| Uniform |  | 29.47 (29.46…) = |" in text
+        assert "| Uniform |  | 29.47 (36.82) ≠ |" in text
+        assert ". … after a number: the paper truncates digits instead of rounding. Values in percent." in text
+        assert "…" not in tables.legend(found[1:])
+        assert [each["paper"] for each in cells(found, tmp_path)] == ["29.46", "36.82", "42.44"]
 
     def test_a_table_without_windows_names_metrics_alone(self, cut: Path, tmp_path: Path) -> None:
         tables.write_markdown(build(self.lines(36.82), cut), tmp_path / "t.md", title="T")

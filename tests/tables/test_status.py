@@ -139,18 +139,19 @@ class TestBesideWhatSeesNothing:
     ) -> None:
         found = self.row(paper, 11.3, random, **spread)
         assert found.status == status
-        assert found.beside == f"Random scores {random:.2f}, in this range with probability {chance}"
-        assert found.note == f"tolerance ±1: a rerun; {found.beside}"
+        said = f"Random scores {random:.2f}, in this range with probability {chance}"
+        assert found.note == f"tolerance ±1: a rerun; {said}"
         assert found.difference == pytest.approx(0.08)
 
     def test_what_rounds_to_the_printed_digits_is_exact_and_what_is_outside_differs(self, paper: Path) -> None:
         exact, outside = self.row(paper, 11.22, 11.2), self.row(paper, 13.0, 11.2)
-        assert (exact.status, exact.beside) == ("exact", "")
-        assert (outside.status, outside.beside[:20]) == ("differs", "Random scores 11.20,")
+        assert (exact.status, exact.note) == ("exact", "")
+        assert (outside.status, outside.note[:42]) == ("differs", "tolerance ±1: a rerun; Random scores 11.20")
 
     def test_where_it_has_no_value_or_was_drawn_once_nothing_is_within(self, paper: Path) -> None:
         for found in (self.row(paper, 11.3, None), self.row(paper, 11.3, 10.0, seeds=[5])):
-            assert (found.status, found.beside) == ("inconclusive", "the score of Random is unknown")
+            assert found.status == "inconclusive"
+            assert found.note == "tolerance ±1: a rerun; the score of Random is unknown"
         assert self.row(paper, 11.3, 9.0, seeds=[5], draw_sd=0.5).status == "within"
 
     @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ class TestBesideWhatSeesNothing:
 
     def test_its_own_number_is_not_held_to_itself(self, paper: Path) -> None:
         found = row(paper, blind="minilm", score=score(11.3))
-        assert (found.status, found.beside) == ("within", "")
+        assert (found.status, found.note) == ("within", "tolerance ±1: a rerun")
 
     def test_a_bound_that_it_keeps_tells_nothing(self, tmp_path: Path) -> None:
         path = tmp_path / "paper.csv"
@@ -182,6 +183,6 @@ class TestBesideWhatSeesNothing:
         assert self.row(path, 11.0, 13.0).status == "within"
         assert self.row(path, 11.22, 3.0).status == "differs"
 
-    def test_the_report_and_the_tables_show_it_beside_the_status(self, paper: Path) -> None:
+    def test_the_lines_of_a_table_show_it(self, paper: Path) -> None:
         found = self.row(paper, 11.3, 9.0)
-        assert tables.computed([found])[0][7] == f"within; {found.beside}"
+        assert tables.computed([found])[0][-1] == found.note

@@ -1,6 +1,6 @@
 """CrossTask (Zhukov et al., 2019): the primary tasks, their steps, and the steps' segments in videos."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
@@ -11,7 +11,7 @@ from stepline.datasets.release import DAMAGED_ARCHIVE
 from stepline.errors import ReleaseError
 from stepline.io import read_member
 
-TASKS, VIDEOS, ANNOTATIONS = "tasks_primary.txt", ("videos.csv", "videos_val.csv"), "annotations"
+TASKS, VIDEOS, VALIDATION, ANNOTATIONS = "tasks_primary.txt", "videos.csv", "videos_val.csv", "annotations"
 BLOCK = 6
 """The number of lines per task: its id, title, address, number of steps, steps, and an empty line."""
 MOST_BYTES = 16 * 2**20
@@ -29,9 +29,15 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class CrossTask:
-    """The release. tasks: by id. videos: steps in seconds by task and YouTube id, for annotated videos."""
+    """The release, with videos as pairs of a primary task's id and a YouTube id.
+
+    tasks: by id. listed: the videos of ``videos.csv``. validation: those of ``videos_val.csv``. videos: the steps of
+    all annotated ones, in seconds.
+    """
 
     tasks: dict[str, Task]
+    listed: tuple[tuple[str, str], ...]
+    validation: tuple[tuple[str, str], ...]
     videos: dict[tuple[str, str], tuple[Step, ...]]
 
 
@@ -58,14 +64,21 @@ def _load(archive: ZipFile) -> CrossTask:
         raise ValueError(f"it contains {len(folders)} files {TASKS}")
     folder = folders[0]
     tasks = {task.id: task for task in _tasks(_lines(archive, str(folder / TASKS)))}
+    listed, validation = (tuple(_videos(archive, folder, name, tasks)) for name in (VIDEOS, VALIDATION))
     videos: dict[tuple[str, str], tuple[Step, ...]] = {}
-    for listed in VIDEOS:
-        for line in _lines(archive, str(folder / listed)):
-            task, vid, _ = _fields(listed, line, 3)
-            name = str(folder / ANNOTATIONS / f"{task}_{check_video_id(vid)}.csv")
-            if task in tasks and name in archive.NameToInfo:
-                videos[task, vid] = tuple(_steps(name, _lines(archive, name), tasks[task]))
-    return CrossTask(tasks=tasks, videos=videos)
+    for task, vid in dict.fromkeys([*listed, *validation]):
+        name = str(folder / ANNOTATIONS / f"{task}_{vid}.csv")
+        if name in archive.NameToInfo:
+            videos[task, vid] = tuple(_steps(name, _lines(archive, name), tasks[task]))
+    return CrossTask(tasks=tasks, listed=listed, validation=validation, videos=videos)
+
+
+def _videos(archive: ZipFile, folder: PurePosixPath, name: str, tasks: Container[str]) -> Iterator[tuple[str, str]]:
+    for line in _lines(archive, str(folder / name)):
+        task, vid, _ = _fields(name, line, 3)
+        check_video_id(vid)
+        if task in tasks:
+            yield task, vid
 
 
 def _lines(archive: ZipFile, name: str) -> list[str]:

@@ -41,6 +41,19 @@ def crosstask() -> tuple[Recording, ...]:
     return _read("crosstask")[1]
 
 
+def crosstask_pool(validation: bool) -> Mapping[str, frozenset[str]]:
+    """Return the videos of each primary task that CrossTask's random splits are drawn from, also unannotated ones.
+
+    These are the videos of ``videos.csv`` that are not in ``videos_val.csv`` (``train.py`` of Zhukov et al.), by the
+    task's title. validation: whether videos of ``videos_val.csv`` are added instead. Raises ReleaseError as
+    ``crosstask`` does.
+    """
+    release = crosstask_files.load(RELEASES.release_file("crosstask", "crosstask_release.zip"))
+    listed, left_out = {*release.listed}, {*release.validation}
+    pool = listed | left_out if validation else listed - left_out
+    return {task.title: frozenset(vid for each, vid in pool if each == task.id) for task in release.tasks.values()}
+
+
 def coin() -> tuple[Recording, ...]:
     """Return COIN's train videos, then its test videos; raise ReleaseError as ``crosstask`` does."""
     return _read("coin")[1]

@@ -102,9 +102,9 @@ def random_subsets(
 
     videos: by task. ``per_task`` videos of each task are drawn without replacement, or all if it has no more.
     evaluated: "rest" returns the videos that were not drawn: CrossTask's release draws from all videos outside
-    ``videos_val.csv``, trains on the drawn ones and evaluates on the rest. "drawn" returns the drawn videos, following
-    HT-Step's paper: "20 random subsets of the training videos". Neither list was released. The result does not depend
-    on the order of tasks or videos, but on the set of videos: pass all listed videos.
+    ``videos_val.csv``, trains on the drawn ones and evaluates on the rest. "drawn" returns the drawn videos: HT-Step's
+    paper states "standard protocol" and "20 random subsets of the training videos". Neither list was released. The
+    result does not depend on the order of tasks or videos, but on the set of videos: pass all listed videos.
     """
     subsets = []
     for child in np.random.SeedSequence(seed).spawn(n):

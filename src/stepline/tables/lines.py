@@ -62,7 +62,7 @@ def _interval(low: float | None, high: float | None) -> str:
 
 LINE_COLUMNS = (
     *("Method", "Setting", "Context", "Metric", "Paper", "Ours", "Difference", "Status"),
-    *("95 % interval", "Seeds", "Input"),
+    *("95 % interval", "Seeds", "Input", "Note"),
 )
 
 
@@ -71,8 +71,7 @@ def computed(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     return [
         (
             *(line.method, line.row.setting, line.context, line.metric, line.paper, line.ours, line.difference),
-            "; ".join(filter(None, [line.row.status, line.row.beside])),
-            *(line.interval, str(len(line.row.seeds)) if line.row.seeds else "", line.sees),
+            *(line.row.status, line.interval, str(len(line.row.seeds)) if line.row.seeds else "", line.sees, line.note),
         )
         for line in lines(rows)
         if line.ours

@@ -31,8 +31,8 @@ class Row(Number):
     entry: "" for a number of the paper that no entry computes. rerun: the number in the paper's later edition, as
     printed. rerun_note: a description of that edition. n_in_part: the number of damaged videos. measure: the metric.
     column: its index among the benchmark's metrics. rank: the position of the setting in a laid-out table. printed: the
-    paper's number as printed. beside: the score of the blind entry, if the status depends on it. selection: how the
-    settings were chosen. per_video: the value of each video. Values are in percent; counts are whole numbers.
+    paper's number as shown. selection: how the settings were chosen. per_video: the value of each video. Values are in
+    percent; counts are whole numbers.
     """
 
     value: float | None
@@ -56,7 +56,6 @@ class Row(Number):
     rank: int
     rerun_note: str
     printed: str
-    beside: str
     selection: str
     per_video: Mapping[str, float]
 
@@ -196,7 +195,7 @@ def _row(
     value = measured.get("value")
     counts = {**score, **measured}
     judged = judge(number, value, paper, counts, beside(number))
-    remarks = [*judged.remarks, *filter(None, [judged.beside])]
+    remarks = [*judged.remarks]
     if paper is not None:
         remarks.append(paper.note)
         value = paper.value if number.reference else value
@@ -225,8 +224,7 @@ def _row(
         column=list(metrics).index(number.metric),
         rank=settings.index(number.setting) if number.setting in settings else len(settings),
         rerun_note=rerun,
-        printed=paper.printed if paper else "",
-        beside=judged.beside,
+        printed=paper.shown if paper else "",
         selection=selection if measured else "",
         per_video=measured.get("per_video") or {},
     )

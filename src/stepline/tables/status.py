@@ -69,13 +69,12 @@ CHANCE = 0.05
 class Judged:
     """A number's status, its difference from the paper's number, and remarks that explain them.
 
-    beside: the score of the blind baseline, if the paper's number has a tolerance or bound.
+    If the paper's number has a tolerance or bound, one remark is the score of the blind baseline.
     """
 
     status: Status
     difference: float | None = None
     remarks: list[str] = field(default_factory=list)
-    beside: str = ""
 
 
 def judge(
@@ -118,11 +117,11 @@ def _near(
     value: float, interval: tuple[float, float], difference: float | None, source: str, blind: Blind | None
 ) -> Judged:
     low, high = interval
-    beside = blind.text(low, high) if blind else ""
+    remarks = [source, *([blind.text(low, high)] if blind else [])]
     if not low <= value < high:
-        return Judged("differs", difference, [source], beside)
+        return Judged("differs", difference, remarks)
     tells = blind is None or blind.chance(low, high) <= CHANCE
-    return Judged("within" if tells else "inconclusive", difference, [source], beside)
+    return Judged("within" if tells else "inconclusive", difference, remarks)
 
 
 def _partial(number: Number, counts: Mapping[str, Any]) -> list[str]:

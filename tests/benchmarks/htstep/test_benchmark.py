@@ -541,9 +541,21 @@ class TestTables:
         assert shown("place") == {"features"}
         assert shown("tfidf") == {"features", "transcripts"}
         assert shown("aft") == shown("aft-crosstask", "crosstask") == {"features", "texts"}
-        heard = {"features", "texts", "transcripts", "narrations"}
+        heard = {"features", "texts", "transcripts", "narrations.dataset", "narrations.sentences"}
         assert shown("aft-narrations-htstep-crosstask", "crosstask") == shown("mt-bce-vina") == heard
-        assert made.shown_options(made.entries["mt-bce-vina"], "v1")["narrations"].differs
+
+    @pytest.mark.parametrize("name", ["htstep", "howto100m"])
+    def test_what_is_trained_on_narrations_is_never_comparable(self, name: str) -> None:
+        own = {"datasets": {name: {"videos": "."}}} if name == "howto100m" else {}
+        made = Htstep.of(validate({**own, "htstep": {"narrations": {"dataset": name}}}), "htstep")
+        trained = {
+            (table.file, line.entry): line.protocol
+            for table, line, _ in made.lines()
+            if any(made.trained_on(part) == "narrations" for part in made.parts(made.entries[line.entry]))
+        }
+        assert {("table2", "mt-bce-vina"), ("table5", "aft-narrations-htstep-crosstask")} < {*trained}
+        assert {*trained.values()} == {"beyond"}
+        assert made.shown_options(made.entries["mt-bce-vina"], "v1")["narrations.dataset"].differs == bool(own)
 
     def test_an_entry_sees_what_it_is_made_of(self) -> None:
         made = plan()

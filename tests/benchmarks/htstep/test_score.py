@@ -1,10 +1,13 @@
 """Scores of hand-made predictions on the small release."""
 
+import io
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations, product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -14,11 +17,12 @@ from stepline.benchmark.plan import read_score
 from stepline.benchmarks.htstep.kinds import Found
 from stepline.benchmarks.htstep.metrics import METRICS, split_of
 from stepline.benchmarks.htstep.score import counted, values
-from stepline.datasets.htstep import Recording, Segment, Step
+from stepline.datasets.htstep import RELEASES, Recording, Segment, Step
 from stepline.runs.predictions import write_predictions
 from stepline.runs.score import score
 from tests.benchmarks.htstep.conftest import inputs
 from tests.benchmarks.htstep.synthetic import videos, write_releases
+from tests.datasets.fetched import write_release
 
 pytestmark = pytest.mark.usefixtures("releases")
 CUPS = tuple(
@@ -65,12 +69,16 @@ def read(
 ) -> Any:
     """Return inputs with these videos."""
     options = {"crosstask_evaluated": "drawn", "crosstask_seed": 0, "crosstask_subsets": 4, "crosstask_videos": 9}
+    pool: dict[str, list[str]] = {}
+    for each in listed:
+        pool.setdefault(each.activity, []).append(each.video)
     return SimpleNamespace(
         benchmark=SimpleNamespace(labelled=tuple(labelled)),
         release=release,
         options={"metrics": options | metrics},
         steps={step.id: step for step in CUPS},
         truth=lambda split: [each for each in listed if each.split == split],
+        pool=pool,
     )
 
 
@@ -222,6 +230,83 @@ class TestCrosstask:
         assert scores["crosstask_r1"].counts == {"n_videos": 1, "n_listed": 3}
         assert {*self.scores(made, crosstask_evaluated="rest")} == {"crosstask_map"}
         assert self.scores([]) == {}
+
+
+class TestCrosstaskSplits:
+    """Random splits of a made-up release in CrossTask's form, against all splits that its rule allows.
+
+    The rule, as numbers: of the videos that a task has in videos.csv and not in videos_val.csv, N_TRAIN are taken for
+    training if there are more, and the others are tested; otherwise none is tested. A tested video counts if it is
+    annotated. The recall of a task is hits over shown steps of its tested videos; the result is the mean over tasks.
+    """
+
+    N_TRAIN = 2
+    TASKS: ClassVar = {"1": "Tea", "2": "Tyre", "3": "Cake"}
+    TRAINABLE: ClassVar = {"1": "abcdef", "2": "ghij", "3": "kl"}
+    VALIDATION = (("1", "v"), ("1", "w"), ("2", "a"))
+    SHOWN: ClassVar = {  # by task and video: the numbers of shown steps and of found ones; 1, f has no annotation
+        "1": {"a": (3, 3), "b": (3, 0), "c": (2, 1), "d": (1, 0), "e": (3, 1), "v": (3, 2), "w": (2, 2)},
+        "2": {"g": (1, 1), "h": (3, 1), "i": (2, 0), "j": (3, 2), "a": (3, 0)},
+        "3": {"k": (2, 2), "l": (1, 0)},
+    }
+
+    def possible(self) -> set[float]:
+        """Return the result of each split."""
+        by_task = []
+        for task, trainable in self.TRAINABLE.items():
+            found = set()
+            for tested in combinations(trainable, max(0, len(trainable) - self.N_TRAIN)):
+                counts = [self.SHOWN[task].get(video, (0, 0)) for video in tested]
+                if n_shown := sum(shown for shown, _ in counts):
+                    found.add(sum(hits for _, hits in counts) / n_shown)
+            by_task += [found] if found else []
+        return {round(100 * float(np.mean(recalls)), 6) for recalls in product(*by_task)}
+
+    def write(self) -> None:
+        def lines(*pairs: tuple[str, str]) -> str:
+            return "".join(f"{task},{video},https://example.org\n" for task, video in pairs)
+
+        trainable = [(task, video) for task, videos in self.TRAINABLE.items() for video in videos]
+        files = {
+            "tasks_primary.txt": "".join(f"{task}\n{title}\nu\n3\nx,y,z\n\n" for task, title in self.TASKS.items()),
+            "videos.csv": lines(*trainable, *self.VALIDATION, ("9", "related")),
+            "videos_val.csv": lines(*self.VALIDATION),
+        } | {
+            f"annotations/{task}_{video}.csv": "".join(f"{k + 1},{10 * k},{10 * k + 5}\n" for k in range(shown))
+            for task, videos in self.SHOWN.items()
+            for video, (shown, _) in videos.items()
+        }
+        made = io.BytesIO()
+        with ZipFile(made, "w") as archive:
+            for name, content in files.items():
+                archive.writestr(f"crosstask_release/{name}", content)
+        write_release(RELEASES, "crosstask", {"crosstask_release.zip": made.getvalue()})
+
+    def scores(self, **metrics: Any) -> Any:
+        self.write()
+        of = inputs("uniform", "crosstask", metrics={"crosstask_videos": self.N_TRAIN, **metrics})
+        number = {title: task for task, title in self.TASKS.items()}
+        made = []
+        for each in of.truth("crosstask"):
+            shown, found = self.SHOWN[number[each.activity]][each.video]
+            times_s = tuple(10.0 * k + (2 if k < found else 7) for k in range(3))
+            made.append(replace(truly(each), times_s=times_s, scores=(0.5,) * shown))
+        return values(of, made)
+
+    def test_the_results_are_those_of_the_splits_that_the_release_may_draw(self) -> None:
+        scores = self.scores(crosstask_subsets=1500)
+        possible = self.possible()
+        assert len(possible) > 50
+        assert {round(value, 6) for value in scores["crosstask_r1_sd"].values.tolist()} == possible
+        assert scores["crosstask_r1"].corpus == pytest.approx(scores["crosstask_r1_sd"].values.mean())
+        assert [*scores["crosstask_r1"].videos] == ["Tea", "Tyre"]
+        assert scores["crosstask_r1"].values == pytest.approx([100 * 5 / 12, 100 * 4 / 9])
+        assert scores["crosstask_r1"].counts == {"n_videos": 11, "n_listed": 11}
+        assert [*scores["crosstask_map"].videos] == ["Cake", "Tea", "Tyre"]
+
+    def test_the_validation_videos_are_evaluated_on_request(self) -> None:
+        scores = self.scores(crosstask_subsets=2, crosstask_validation=True)
+        assert scores["crosstask_r1"].counts == {"n_videos": 14, "n_listed": 14}
 
 
 @pytest.mark.usefixtures("banks")

@@ -1,6 +1,7 @@
 """The paper's numbers, all cells of its tables."""
 
 import csv
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,6 +66,23 @@ def test_the_numbers_are_the_papers(table: str, real_data: Path) -> None:
     theirs = records(real_data / "oepp/paper_tables" / f"{THEIRS[table]}.csv")
     printed = dict(cell for record in theirs for cell in cells(table, record))
     assert {key: number.printed for key, number in ours(table).items()} == printed
+
+
+def test_the_actions_of_table_8_are_those_of_the_pool_and_a_note_counts_those_that_occur(real_data: Path) -> None:
+    assert Oepp.metrics["actions"].title == "Actions in the pool"
+    for part, file, pool in (
+        ("Train", "train_train_base_dataset_1", "base"),
+        ("Val", "train_val_base_dataset_1", "base"),
+        ("Test base", "test_base_dataset_1", "base"),
+        ("Test novel", "novel_dataset_1", "novel"),
+    ):
+        videos = json.loads((real_data / f"oepp/{file}.json").read_text())
+        listed = json.loads((real_data / f"oepp/{pool}_action_pool_1.json").read_text())
+        occur = {step["action"] for video in videos for step in video["anno"]}
+        assert occur <= {*listed}
+        said, many = ours("8")[part, "", "", "actions"], "all" if occur == {*listed} else len(occur)
+        assert said.printed == str(len(listed))
+        assert said.note == f"the size of the {pool} pool; {many} of its actions occur in this part of split1"
 
 
 def test_a_number_that_stands_in_several_tables_is_the_same_in_all() -> None:

@@ -70,6 +70,7 @@ class Htstep(Benchmark[Entry]):
     splits = ("train", *SPLITS, "crosstask", "coin", "narrations")
     prediction = Found
     metrics = METRICS
+    revision = 2
     sees = (
         VIDEO,
         Sees("article", "the steps of the article; on HT-Step, of the annotated variation"),
@@ -373,7 +374,7 @@ class Htstep(Benchmark[Entry]):
     # Tables
 
     def shown_options(self, entry: Entry, release: str) -> Mapping[str, Option]:
-        """Return features, the text encoder, transcripts, and the data set of narrations used in training."""
+        """Return features, the text encoder, transcripts, and the narrations used in training."""
         shown, parts = dict(super().shown_options(entry, release)), self.parts(entry)
         if keys := [key for part in parts if (key := texts.encoder_of(part))]:
             mine, published = (each["texts"][keys[0]] for each in (self.options, self.defaults))
@@ -381,7 +382,8 @@ class Htstep(Benchmark[Entry]):
         if any(self._hears(part) for part in parts):
             shown["transcripts"] = Option(self.options["transcripts"], "released")
         if any(self.trained_on(part) == "narrations" for part in parts):
-            shown["narrations"] = Option(self.narrated, "howto100m")
+            mine, default = (each["narrations"] for each in (self.options, self.defaults))
+            shown |= {f"narrations.{key}": Option(mine[key], default[key], said=False) for key in mine}
         return shown
 
     def line_options(self, line: Line, release: str) -> Mapping[str, Option]:

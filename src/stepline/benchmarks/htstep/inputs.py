@@ -1,6 +1,6 @@
 """The inputs of HT-Step's methods: videos with the steps of an article, features and transcripts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -131,6 +131,11 @@ class HtstepInputs(Inputs[Htstep]):
     @cached_property
     def _banks(self) -> "_Banks":
         return _Banks(self)
+
+    @property
+    def pool(self) -> Mapping[str, Collection[str]]:
+        """The videos of each CrossTask task from which subsets are drawn."""
+        return htstep_transfer.crosstask_pool(self.options["metrics"]["crosstask_validation"])
 
     @cached_property
     def steps(self) -> Mapping[int, Step]:

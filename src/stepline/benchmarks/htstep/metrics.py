@@ -32,13 +32,14 @@ RECALL = {
     for split in SPLITS
     for order in ("", "ordered_")
 }
-SUBSETS = ("crosstask_subsets", "crosstask_videos", "crosstask_evaluated", "crosstask_seed")
+POOL = ("crosstask_validation",)
+SUBSETS = (*POOL, "crosstask_subsets", "crosstask_videos", "crosstask_evaluated", "crosstask_seed")
 CROSSTASK = {
     "crosstask_r1": Metric(title="Avg. R@1", options=SUBSETS),
     "crosstask_r1_sd": Metric(title="Avg. R@1, sd over subsets", options=SUBSETS),
     "crosstask_ordered_r1": Metric(title="Avg. R@1 in order", options=SUBSETS),
     "crosstask_ordered_r1_sd": Metric(title="Avg. R@1 in order, sd over subsets", options=SUBSETS),
-    "crosstask_map": Metric(title="mAP@[0.3-0.7]"),
+    "crosstask_map": Metric(title="mAP@[0.3-0.7]", options=POOL),
 }
 COUNTS = {
     "videos": Metric(title="Videos", count=True),

@@ -149,18 +149,15 @@ def _crosstask(inputs: HtstepInputs, made: Sequence[Found]) -> dict[str, Values]
 
     Subsets without an available video are left out; with fewer than two subsets there is no recall.
     """
-    listed: Sequence[Recording] = inputs.truth("crosstask")
+    options, pool = inputs.options["metrics"], inputs.pool
+    listed: Sequence[Recording] = [each for each in inputs.truth("crosstask") if each.video in pool[each.activity]]
     said = {(each.article, each.video): each for each in made}
     there = [each for each in listed if (each.steps, each.video) in said]
     if not there:
         return {}
     counts: dict[str, int | None] = {"n_videos": len(there), "n_listed": len(listed)}
-    options = inputs.options["metrics"]
-    tasks: dict[str, list[str]] = {}
-    for each in listed:
-        tasks.setdefault(each.activity, []).append(each.video)
     subsets = random_subsets(
-        tasks,
+        pool,
         evaluated=options["crosstask_evaluated"],
         seed=options["crosstask_seed"],
         n=options["crosstask_subsets"],
@@ -175,7 +172,8 @@ def _crosstask(inputs: HtstepInputs, made: Sequence[Found]) -> dict[str, Values]
         used = [subset for subset in subsets if subset & shown]
         if len(used) < 2:
             continue
-        whole, drawn = average_recall(hits), subset_recall(hits, used)
+        evaluated = shown.intersection(set().union(*used))
+        whole, drawn = average_recall({key: hits[key] for key in evaluated}), subset_recall(hits, used)
         found[f"crosstask_{order}r1"] = Values(
             values=100 * whole.recall, videos=whole.tasks, counts=counts, corpus=100 * drawn.mean
         )

@@ -9,11 +9,13 @@ from stepline.needs import Need
 SPLITS = {"val": "val", "base": "test base", "novel": "test novel"}
 """The splits on which plans are evaluated, with their names in tables."""
 COUNTED = ("events", "actions", "videos", "segments")
+"""The counts of Table 8, whose column "Actions" has the sizes of the action pools."""
 METRICS = {
     f"{split}_{name}": Metric(title=f"{split.capitalize()} {title}", options=("miou",) if name == "miou" else ())
     for split in SPLITS
     for name, title in (("sr", "SR"), ("acc", "Acc"), ("miou", "mIoU"))
 } | {name: Metric(title=name.capitalize(), count=True) for name in COUNTED}
+METRICS["actions"] = Metric(title="Actions in the pool", count=True)
 
 
 def counted(release: str, part: str) -> Mapping[str, float]:
