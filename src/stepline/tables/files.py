@@ -8,8 +8,7 @@ from stepline.io import csv_text, write_text
 from stepline.printable import printable
 from stepline.tables.layout import Panel, facts, groups, missing, panels
 from stepline.tables.lines import LINE_COLUMNS, computed
-from stepline.tables.paper import TRUNCATED
-from stepline.tables.rows import COLUMNS, Row
+from stepline.tables.rows import COLUMNS, TRUNCATED, Row
 from stepline.tables.text import metric_text, number_text, value_text
 
 
@@ -28,7 +27,7 @@ def write_lines(path: Path | str, header: Sequence[str], body: Iterable[Iterable
 
 def _csv_cell(row: Row, column: str) -> str:
     if column in ("paper", "options"):
-        return row.printed.removesuffix(TRUNCATED) if column == "paper" else row.options_text
+        return row.printed if column == "paper" else row.options_text
     value = getattr(row, column)
     if column == "context_s":
         return number_text(value)
@@ -50,7 +49,7 @@ _LEGEND = (
 def legend(rows: Sequence[Row]) -> str:
     """Return the legend of the cells in laid-out tables."""
     counted = any(row.measure.count for row in rows)
-    truncated = any(row.printed.endswith(TRUNCATED) for row in rows)
+    truncated = any(row.truncated for row in rows)
     cut = f"{TRUNCATED} after a number: the paper truncates digits instead of rounding. " if truncated else ""
     return f"{_LEGEND}{cut}Values in percent{', counts as whole numbers' if counted else ''}."
 

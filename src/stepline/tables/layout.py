@@ -129,8 +129,7 @@ def _cell(rows: Sequence[Row]) -> Cell:
 
 
 def _cell_text(row: Row) -> str:
-    mark = MARKS[row.status]
-    printed = " ".join(filter(None, [row.printed, f"[{row.rerun}]" if row.rerun else ""]))
+    mark, printed = MARKS[row.status], row.paper_text
     if row.status == "reference":
         return f"{printed} {mark}".strip()
     paper = f"({printed})" if printed else ""

@@ -46,7 +46,7 @@ def _line(row: Row, windowed: bool) -> NumberLine:
         oracle=is_oracle(row.sees),
         context=context_name(row.context_s) if windowed else "",
         metric=row.measure.title,
-        paper=" ".join(filter(None, [row.printed, f"[{row.rerun}]" if row.rerun else ""])),
+        paper=row.paper_text,
         ours=f"{metric_text(row.measure, row.value)}{sd}" if ours and row.value is not None else "",
         difference="" if row.difference is None else difference_text(row.measure, row.difference),
         interval=_interval(row.ci_low, row.ci_high),

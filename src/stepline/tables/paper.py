@@ -10,9 +10,6 @@ from typing import Any, NamedTuple
 from stepline.errors import ConfigError
 from stepline.tables.text import number_text
 
-TRUNCATED = "…"
-"""The mark after a shown number of a paper that truncates digits instead of rounding."""
-
 
 class PaperKey(NamedTuple):
     """The unique key of a number in a paper's file. release: "" if the file has no such column."""
@@ -46,11 +43,6 @@ class Published:
     evidence: str
     note: str
     truncated: bool
-
-    @property
-    def shown(self) -> str:
-        """The number as tables show it."""
-        return f"{self.printed}{TRUNCATED}" if self.truncated else self.printed
 
     @property
     def value(self) -> float | None:

@@ -21,6 +21,8 @@ COLUMNS = (
     "command",
 )
 COUNTS = ("n_videos", "n_listed", "n_in_part", "n_samples", "n_queries", "pool_used", "pool_listed")
+TRUNCATED = "…"
+"""The mark after a number of a paper that truncates digits instead of rounding."""
 UNDECLARED = "add its encoder or context to config.yaml, or an entry to tables.yaml"
 
 
@@ -31,8 +33,8 @@ class Row(Number):
     entry: "" for a number of the paper that no entry computes. rerun: the number in the paper's later edition, as
     printed. rerun_note: a description of that edition. n_in_part: the number of damaged videos. measure: the metric.
     column: its index among the benchmark's metrics. rank: the position of the setting in a laid-out table. printed: the
-    paper's number as shown. selection: how the settings were chosen. per_video: the value of each video. Values are in
-    percent; counts are whole numbers.
+    paper's number as printed. truncated: whether the paper truncates its digits instead of rounding. selection: how the
+    settings were chosen. per_video: the value of each video. Values are in percent; counts are whole numbers.
     """
 
     value: float | None
@@ -56,6 +58,7 @@ class Row(Number):
     rank: int
     rerun_note: str
     printed: str
+    truncated: bool
     selection: str
     per_video: Mapping[str, float]
 
@@ -63,6 +66,12 @@ class Row(Number):
     def options_text(self) -> str:
         """The options, sorted by name: ``key=value``, separated by semicolons."""
         return ";".join(f"{key}={value_text(option.value)}" for key, option in sorted(self.options.items()))
+
+    @property
+    def paper_text(self) -> str:
+        """The paper's number as tables show it: with a mark if it is truncated, and the later edition's in brackets."""
+        printed = f"{self.printed}{TRUNCATED}" if self.truncated else self.printed
+        return " ".join(filter(None, [printed, f"[{self.rerun}]" if self.rerun else ""]))
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -224,7 +233,8 @@ def _row(
         column=list(metrics).index(number.metric),
         rank=settings.index(number.setting) if number.setting in settings else len(settings),
         rerun_note=rerun,
-        printed=paper.shown if paper else "",
+        printed=paper.printed if paper else "",
+        truncated=paper is not None and paper.truncated,
         selection=selection if measured else "",
         per_video=measured.get("per_video") or {},
     )
