@@ -49,7 +49,7 @@ _LEGEND = (
 def legend(rows: Sequence[Row]) -> str:
     """Return the legend of the cells in laid-out tables."""
     counted = any(row.measure.count for row in rows)
-    return f"{_LEGEND}Values in percent{', counts as whole numbers' if counted else ''}."
+    return f"{_LEGEND}Values in percent unless a column says otherwise{', counts as whole numbers' if counted else ''}."
 
 
 def write_markdown(rows: Sequence[Row], path: Path | str, *, title: str) -> None:
