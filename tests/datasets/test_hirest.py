@@ -18,12 +18,14 @@ from stepline.datasets.hirest import (
     SPLIT_FILES,
     STEPS,
     Pair,
+    Statistics,
     Step,
     Subtitle,
     categories,
     labels_are_here,
     load,
     pool,
+    statistics,
     subtitles,
 )
 from stepline.datasets.schema import SPLITS
@@ -161,6 +163,18 @@ class TestPairs:
         with pytest.raises(ReleaseError, match=f"_gt.json has steps of {video}, which has no moment"):
             load("test_507")
 
+    def test_statistics_count_pairs_and_their_public_steps(self) -> None:
+        assert statistics() == Statistics(
+            videos=6,
+            stepped=2,
+            steps=4,
+            steps_per_moment=2,
+            words_per_caption=1.25,  # "Wash " has a second part, which is empty
+            captions=4,
+            video_s=60.5,
+            step_s=15.25,
+        )
+
     def test_the_pool_is_test_then_the_distractors(self) -> None:
         assert pool() == ("t2", "t1", "t0", "n1", "n0")
         write_release(RELEASES, "v1", {DISTRACTORS: {"negative video_0": ["n1"]}})
@@ -260,24 +274,25 @@ class TestReleased:
             }
         pairs = {split: load(split) for split in (*SPLITS, "test_507")}
         everything = [pair for split in SPLITS for pair in pairs[split]]
-        stepped = [pair for split in ("train", "val", "test_507") for pair in pairs[split] if pair.steps]
-        steps = [step for pair in stepped for step in pair.steps]
-        captions = [step.caption for step in steps]
+        captions = [step.caption for split in ("train", "val", "test_507") for p in pairs[split] for step in p.steps]
+        about = statistics()
+        assert about.videos == len(everything)
+        assert round(about.words_per_caption, 2) == 4.42  # as the paper's text says, without empty parts 4.26
         found: dict[str, float] = {
             "distractor_videos_test": len(pool()) - len(pairs["test"]),
             "retrieval_pool_test": len(set(pool())),
             "clippable_moments_total": sum(pair.clippable for pair in everything),
-            "videos_with_steps_total": len(stepped),
-            "steps_total": len(steps),
-            "steps_per_moment": len(steps) / len(stepped),
+            "videos_with_steps_total": about.stepped,
+            "steps_total": about.steps,
+            "steps_per_moment": about.steps_per_moment,
             "words_per_caption": sum(len(caption.split()) for caption in captions) / len(captions),
-            "unique_captions": len(set(captions)),
+            "unique_captions": about.captions,
             "unique_starting_verbs": len({caption.lower().split()[0] for caption in captions}),
             "unique_words": len({word for caption in captions for word in caption.lower().split()}),
             "avg_video_duration_all_s": sum(pair.duration_s for pair in everything) / len(everything),
             "total_duration_h": sum(pair.duration_s for pair in everything) / 3600,
-            "avg_video_duration_with_steps_s": sum(pair.duration_s for pair in stepped) / len(stepped),
-            "avg_step_duration_s": sum(step.end_s - step.start_s for step in steps) / len(steps),
+            "avg_video_duration_with_steps_s": about.video_s,
+            "avg_step_duration_s": about.step_s,
         }
         for split in SPLITS:
             found[f"queries_{split}"] = len({pair.query for pair in pairs[split]})

@@ -91,7 +91,7 @@ class TestReleased:
 
     def test_statistics_count_each_part(self) -> None:
         total, *parts = statistics("split1")
-        assert (total.part, total.events, total.actions, total.videos) == ("total", 6, 14, 48)
+        assert (total.part, total.domains, total.events, total.actions, total.videos) == ("total", 2, 6, 14, 48)
         assert [(line.part, line.events, line.actions, line.videos) for line in parts] == [
             ("train", 4, 10, 20),
             ("val", 4, 10, 8),

@@ -8,9 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepline.benchmarks.hirest.benchmark import Hirest
+from stepline.config import validate
 from stepline.datasets.hirest import BLINDED, RELEASES, Pair, load
 from stepline.fetch import fetch_release
 from stepline.metrics.moments import moment_hits, preprocess_moment_bounds, segmentation_scores
+from stepline.runs.table import table_rows
+from tests.ledger import assert_in_ledger
 
 Interval = tuple[float, float]
 
@@ -67,3 +71,11 @@ def test_trivial_predictions_have_the_known_scores(real_data: Path, monkeypatch:
             found = 100 * np.mean(scores, axis=0).ravel()
         known = [float(value) for name, value in row.items() if "@" in name and value]
         assert (len(pairs), [round(value, 2) for value in found.tolist()]) == (int(row["n"]), known), row
+
+
+def test_statistics_are_the_papers(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPLINE_MIRROR", str(real_data))
+    fetch_release(RELEASES, "v1")
+    rows = table_rows(Hirest.of(validate({"hirest": {}}), "hirest"), "table1")
+    assert [row.status for row in rows] == ["exact"] * 8
+    assert_in_ledger(rows)

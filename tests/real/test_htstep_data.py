@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from stepline.benchmarks.htstep.benchmark import Htstep
+from stepline.config import validate
 from stepline.datasets.htstep import (
     DATASETS,
     RELEASES,
@@ -20,6 +22,8 @@ from stepline.datasets.htstep_files import LAST_STEP
 from stepline.datasets.htstep_transfer import coin, texts_of
 from stepline.datasets.shards import assign
 from stepline.fetch import fetch_release
+from stepline.runs.table import table_rows
+from tests.ledger import assert_in_ledger
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +56,12 @@ def test_the_splits_have_the_counted_videos(data: Path) -> None:
     found = {split: len(videos) for split, videos in split_videos().items()}
     assert found | {"total": sum(found.values())} == counted
     assert statistics(*SPLITS).videos == len(DATASETS["htstep"].videos()) == 20_635
+
+
+def test_videos_are_counted_as_in_the_ledger() -> None:
+    rows = [row for row in table_rows(Htstep.of(validate({"htstep": {}}), "htstep"), "table1") if row.printed]
+    assert Counter(row.status for row in rows) == {"exact": 5, "differs": 1, "needs": 12, "reference": 6}
+    assert_in_ledger(row for row in rows if row.status != "reference")
 
 
 def test_shards_are_of_twenty_hours_at_ten_minutes_a_video() -> None:

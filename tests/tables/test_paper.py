@@ -159,9 +159,9 @@ class TestPlans:
         text = (tmp_path / "t.md").read_text()
         assert "|  | Total |  | 2771 (2771) = |" in text
         assert "| Train |  |  | Videos | 1285 | 1284 | -1 | differs |" in text
-        assert "Values in percent, counts as whole numbers. Bold:" in text
+        assert "Values in percent unless a column says otherwise, counts as whole numbers. Bold:" in text
         tables.write_markdown(build(self.lines(0.0), plans), tmp_path / "t.md", title="T")
-        assert "Values in percent. Bold:" in (tmp_path / "t.md").read_text()
+        assert "Values in percent unless a column says otherwise. Bold:" in (tmp_path / "t.md").read_text()
 
 
 HEAD = (

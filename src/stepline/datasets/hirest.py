@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
 from pathlib import Path
+from statistics import mean
 from typing import Any
 from zipfile import ZipFile
 
@@ -96,6 +97,24 @@ class Pair:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Statistics:
+    """The statistics of the data set (Table 1). stepped: videos with steps.
+
+    words_per_caption: parts of a caption between single spaces, also empty parts. captions: different ones. video_s:
+    the mean duration of a stepped video. step_s: the mean duration of a step.
+    """
+
+    videos: int
+    stepped: int
+    steps: int
+    steps_per_moment: float
+    words_per_caption: float
+    captions: int
+    video_s: float
+    step_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Subtitle:
     """One subtitle with its times in seconds. The order and overlaps of subtitles are those of the file."""
 
@@ -119,6 +138,22 @@ def load(split: str) -> tuple[Pair, ...]:
     if split == "test" and labels_are_here():
         return _with_labels(_released(split), RELEASES.release_file("labels", LABELS))
     return _released(split)
+
+
+def statistics() -> Statistics:
+    """Return the statistics of all splits, by the public steps; raise ReleaseError as ``load`` does."""
+    stepped = [pair for split in ("train", "val", "test_507") for pair in load(split) if pair.steps]
+    steps = [step for pair in stepped for step in pair.steps]
+    return Statistics(
+        videos=sum(len(_released(split)) for split in SPLIT_FILES),
+        stepped=len(stepped),
+        steps=len(steps),
+        steps_per_moment=len(steps) / len(stepped),
+        words_per_caption=mean(len(step.caption.split(" ")) for step in steps),
+        captions=len({step.caption for step in steps}),
+        video_s=mean(pair.duration_s for pair in stepped),
+        step_s=mean(step.end_s - step.start_s for step in steps),
+    )
 
 
 def pool() -> tuple[str, ...]:

@@ -138,9 +138,13 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class Statistics:
-    """The counts of a part or of ``total`` (Table 8). actions: the size of its pool, with actions without videos."""
+    """The counts of a part or of ``total`` (Tables 1, 8).
+
+    actions: the size of its pool, with actions without videos.
+    """
 
     part: str
+    domains: int
     events: int
     actions: int
     videos: int
@@ -248,7 +252,7 @@ def without() -> str:
 
 
 def statistics(release: str) -> tuple[Statistics, ...]:
-    """Return the counts of ``total`` and of each part (Table 8)."""
+    """Return the counts of ``total`` and of each part (Tables 1, 8)."""
     loaded = _loaded(release)
     whole = [video for part in PARTS for video in loaded[part]]
     total = _pool(RELEASES.release_file(release, TOTAL_POOL))
@@ -261,6 +265,7 @@ def statistics(release: str) -> tuple[Statistics, ...]:
 def _statistics(part: str, n_actions: int, videos: Sequence[EventVideo]) -> Statistics:
     return Statistics(
         part=part,
+        domains=len({video.domain for video in videos}),
         events=len({video.event for video in videos}),
         actions=n_actions,
         videos=len(videos),

@@ -51,7 +51,8 @@ def legend(rows: Sequence[Row]) -> str:
     counted = any(row.measure.count for row in rows)
     truncated = any(row.truncated for row in rows)
     cut = f"{TRUNCATED} after a number: the paper truncates digits instead of rounding. " if truncated else ""
-    return f"{_LEGEND}{cut}Values in percent{', counts as whole numbers' if counted else ''}."
+    whole = ", counts as whole numbers" if counted else ""
+    return f"{_LEGEND}{cut}Values in percent unless a column says otherwise{whole}."
 
 
 def write_markdown(rows: Sequence[Row], path: Path | str, *, title: str) -> None:

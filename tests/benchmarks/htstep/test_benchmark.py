@@ -263,7 +263,9 @@ class TestNeeds:
         made = plan()
         assert made.missing(made.entries["test-seen"], "v1") == ()
         assert made.missing_of("segments") == [Need("release", "htstep/annotations")]
-        assert {row.value for row in table_rows(made, "table1") if row.metric == "videos"} == {9, 24, 2}
+        counted = {row.entry: row.value for row in table_rows(made, "table1") if row.metric == "videos"}
+        splits = {"train": 24, "val-seen": 9, "test-seen": 9, "test-unseen": 2, "val-unseen": 2}
+        assert counted == splits | {"seen": 9 + 9, "full": 24 + 9 + 9 + 2}
         assert manifest("annotations") not in made.table_inputs("table1")
         write_releases()
         assert {manifest("annotations"), manifest("candidates")} <= {*plan().table_inputs("table1")}
@@ -275,13 +277,17 @@ class TestNeeds:
         withheld = rows()["test-seen"]
         assert (withheld.value, withheld.note) == (None, "needs labels:htstep/test_seen; rounded to hundreds")
         assert withheld.command.startswith('install -D -t "$STEPLINE_MIRROR/htstep/annotations" annotations.json')
+        assert rows()["full"].note.startswith("needs labels:htstep/test_seen;labels:htstep/test_unseen; ")
         write_releases("val_unseen")
-        assert rows()["test-seen"].value == sum(len(each.segments) for each in videos() if each.split == "test_seen")
+        seen = ["val_seen", "test_seen"]
+        for entry, splits in (("test-seen", ["test_seen"]), ("seen", seen), ("full", ["train", *seen, "test_unseen"])):
+            counted = [each for each in videos() if each.split in splits]
+            assert rows()[entry].value == sum(len(each.segments) for each in counted), entry
 
     def test_counts_wait_for_the_list_of_videos(self) -> None:
         manifest("v1").unlink()
         rows = table_rows(plan(), "table1")
-        assert {row.status for row in rows} == {"needs"}
+        assert {row.status for row in rows if row.entry} == {"needs"}
         assert {row.note.partition(";")[0] for row in rows if row.entry and row.metric == "videos"} == {
             "needs release:htstep/v1"
         }

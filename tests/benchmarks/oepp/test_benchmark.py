@@ -27,7 +27,7 @@ def test_a_line_says_the_horizon_of_its_entry_and_stands_once() -> None:
         assert len(set(lines)) == len(lines)
         for line in table.lines:
             horizon = made.entries[line.entry].settings.get("horizon")
-            assert line.setting == ("" if table.name == "8" else f"T={horizon}" if horizon else "whole video")
+            assert line.setting == ("" if table.name in ("1", "8") else f"T={horizon}" if horizon else "whole video")
 
 
 def test_every_number_of_the_paper_has_its_line() -> None:
@@ -284,7 +284,7 @@ def test_what_decodes_videos_reads_which_there_are(releases: None) -> None:
             "config: oepp.pdpp.sampling_steps: 11 is not allowed; at most diffusion_steps, 10",
         ),
         ({"pdpp": {"width": 48}}, "config: oepp.pdpp.width: 48 "),
-        ({"tables": ["table9"]}, r"config: oepp.tables\[0\]: 'table9' is not allowed; choose from table2, "),
+        ({"tables": ["table9"]}, r"config: oepp.tables\[0\]: 'table9' is not allowed; choose from table1, "),
         ({"heads": {"seeds": [2**40]}}, r"config: oepp.heads.seeds\[0\]: \d+ is not allowed; write a whole number"),
     ],
 )

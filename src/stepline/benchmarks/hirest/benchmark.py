@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,11 +22,21 @@ from stepline.benchmark import (
     Option,
     Sees,
     Table,
+    UnavailableError,
     Values,
 )
 from stepline.benchmarks.hirest import texts
 from stepline.benchmarks.hirest.kinds import FILES, KINDS, POOL, Found
-from stepline.benchmarks.hirest.metrics import CAPTIONS, METRICS, MOMENTS, RETRIEVAL, SEGMENTS, missing_scorer, split_of
+from stepline.benchmarks.hirest.metrics import (
+    CAPTIONS,
+    METRICS,
+    MOMENTS,
+    RETRIEVAL,
+    SEGMENTS,
+    STATISTICS,
+    missing_scorer,
+    split_of,
+)
 from stepline.datasets import hirest
 from stepline.errors import ConfigError
 from stepline.footage import Footage
@@ -232,12 +243,18 @@ class Hirest(Benchmark[Entry]):
 
     def blind(self, entry: Entry, metric: str) -> str:
         """Return the blind baseline: a random order, constants of train, or the most frequent caption."""
-        named = {"random": RETRIEVAL, "middle-70": MOMENTS, "uniform-7": SEGMENTS, "frequent": CAPTIONS}
+        named = {"random": RETRIEVAL, "middle-70": MOMENTS, "uniform-7": SEGMENTS, "frequent": CAPTIONS, "": STATISTICS}
         return next(name for name, metrics in named.items() if metric in metrics)
 
     def split(self, entry: Entry, metric: str) -> str:
         """Return the split of a metric."""
-        return split_of(metric)
+        return "all" if metric in STATISTICS else split_of(metric)
+
+    def counted(self, entry: Entry, release: str) -> Mapping[str, float]:
+        """Return the statistics of the release (Table 1); raise UnavailableError if it is missing."""
+        if not self.release_manifest(release).exists():
+            raise UnavailableError(Need("release", f"hirest/{release}"))
+        return asdict(hirest.statistics())
 
     def note(self, table: Table, line: Line, release: str, metric: str) -> str:
         """Return a note if the metric needs withheld test moments."""

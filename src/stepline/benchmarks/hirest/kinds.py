@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from stepline.benchmark import Kind, MethodClass, Prediction
-from stepline.benchmarks.hirest.metrics import CAPTIONS, MOMENTS, RETRIEVAL, SEGMENTS
+from stepline.benchmarks.hirest.metrics import CAPTIONS, MOMENTS, RETRIEVAL, SEGMENTS, STATISTICS
 
 POOL = ("pool",)
 EVALUATED = ("val", "test")
@@ -120,6 +120,7 @@ def _joint_released() -> MethodClass:
 AUDIO = {"audio": {"with": ("speech",), "without": ()}}
 JOINT = (*MOMENTS, *SEGMENTS, *CAPTIONS)
 KINDS = {
+    "statistics": Kind(method=None, metrics=tuple(STATISTICS)),
     "random": Kind(method=_random, metrics=tuple(RETRIEVAL), splits=POOL, drawn=True),
     "middle": Kind(
         method=_middle,

@@ -49,7 +49,17 @@ CAPTIONS = {
         ("meteor_stem", "METEOR-stem"),
     )
 }
-METRICS = RETRIEVAL | MOMENTS | SEGMENTS | CAPTIONS
+STATISTICS = {
+    "videos": Metric(title="Videos", count=True),
+    "stepped": Metric(title="Videos with steps", count=True),
+    "steps": Metric(title="Steps", count=True),
+    "steps_per_moment": Metric(title="Steps per moment (mean)"),
+    "words_per_caption": Metric(title="Words per caption (mean)"),
+    "captions": Metric(title="Unique captions", count=True),
+    "video_s": Metric(title="Video (mean, s)"),
+    "step_s": Metric(title="Step (mean, s)"),
+}
+METRICS = RETRIEVAL | MOMENTS | SEGMENTS | CAPTIONS | STATISTICS
 
 
 def split_of(metric: str) -> str:

@@ -25,7 +25,7 @@ from stepline.benchmark import (
 )
 from stepline.benchmarks.htstep import checks, texts
 from stepline.benchmarks.htstep.kinds import KINDS, Found
-from stepline.benchmarks.htstep.metrics import COUNTS, CROSSTASK, METRICS, RECALL, SPLITS, split_of
+from stepline.benchmarks.htstep.metrics import COUNTS, CROSSTASK, METRICS, PARTS, RECALL, SPLITS, split_of
 from stepline.datasets import configured, htstep
 from stepline.datasets.dataset import Dataset
 from stepline.errors import ConfigError
@@ -364,7 +364,8 @@ class Htstep(Benchmark[Entry]):
         """
         split = self.split(entry, metric)
         if metric in COUNTS:
-            return [Need("labels", f"htstep/{split}")] if metric != "videos" and self._withholds(split) else []
+            withheld = [each for each in PARTS[split] if self._withholds(each)] if metric != "videos" else []
+            return [Need("labels", f"htstep/{each}") for each in withheld]
         if metric in RECALL or self.missing_of(metric):
             return []
         if split not in entry.splits and release == "v1":
@@ -416,7 +417,7 @@ class Htstep(Benchmark[Entry]):
         return split_of(metric) or "crosstask"
 
     def counted(self, entry: Entry, release: str) -> Mapping[str, float]:
-        """Return the counts of a split (Table 1); raise UnavailableError if the list of videos is missing."""
+        """Return the counts of a part (Table 1); raise UnavailableError if the list of videos is missing."""
         from stepline.benchmarks.htstep.score import counted
 
         if not self.release_manifest("v1").exists():

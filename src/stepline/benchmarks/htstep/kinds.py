@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from stepline.benchmark import Kind, MethodClass, Prediction
-from stepline.benchmarks.htstep.metrics import COUNTS, CROSSTASK, METRICS, SEEN, SPLITS, of_splits
+from stepline.benchmarks.htstep.metrics import COUNTS, CROSSTASK, METRICS, PARTS, SEEN, SPLITS, of_splits
 
 EVALUATED = tuple(SPLITS)
 TEXTS = {"word2vec": (), "mil_nce": (), "mpnet": (), "clip": ()}
@@ -101,10 +101,9 @@ def _files() -> MethodClass:
     return PredictionFiles
 
 
-PARTS = {"part": dict.fromkeys(("train", *SPLITS), ())}
 PREDICTED = tuple(metric for metric in METRICS if metric not in COUNTS)
 KINDS = {
-    "statistics": Kind(method=None, metrics=tuple(COUNTS), settings=PARTS),
+    "statistics": Kind(method=None, metrics=tuple(COUNTS), settings={"part": dict.fromkeys(PARTS, ())}),
     "place": Kind(
         method=_place,
         options="baselines",

@@ -41,7 +41,15 @@ CROSSTASK = {
     "crosstask_ordered_r1_sd": Metric(title="Avg. R@1 in order, sd over subsets", options=SUBSETS),
     "crosstask_map": Metric(title="mAP@[0.3-0.7]", options=POOL),
 }
+PARTS = {
+    "train": ("train",),
+    **{split: (split,) for split in SPLITS},
+    "seen": SEEN,
+    "full": ("train", *SEEN, "test_unseen"),
+}
+"""The splits of each part in Table 1; the paper does not have ``val_unseen``."""
 COUNTS = {
+    "hours": Metric(title="Hours", count=True),
     "videos": Metric(title="Videos", count=True),
     "segments": Metric(title="Segments", count=True),
     "activities": Metric(title="Activities", count=True),

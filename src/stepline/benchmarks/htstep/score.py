@@ -8,7 +8,7 @@ import numpy as np
 from stepline.benchmark import Values
 from stepline.benchmarks.htstep.inputs import HtstepInputs
 from stepline.benchmarks.htstep.kinds import Found
-from stepline.benchmarks.htstep.metrics import SPLITS, THRESHOLDS
+from stepline.benchmarks.htstep.metrics import PARTS, SPLITS, THRESHOLDS
 from stepline.datasets import htstep
 from stepline.datasets.htstep import Recording, Step
 from stepline.metrics.grounding import (
@@ -43,11 +43,11 @@ def values(inputs: HtstepInputs, made: Sequence[Found]) -> Mapping[str, Values]:
     return found
 
 
-def counted(split: str) -> Mapping[str, float]:
-    """Return the number of videos of a split and, if its labels are available, of its segments and activities."""
-    about = htstep.statistics(split)
+def counted(part: str) -> Mapping[str, float]:
+    """Return the number of videos of a part and, if all its labels are available, of its segments and activities."""
+    about = htstep.statistics(*PARTS[part])
     found = {"videos": float(about.videos)}
-    if split in htstep.labelled_splits():
+    if {*PARTS[part]} <= {*htstep.labelled_splits()}:
         found |= {"segments": float(about.segments), "activities": float(about.activities)}
     return found
 

@@ -159,7 +159,7 @@ class Oepp(Benchmark[Entry]):
         return next(alike, "") if entry.kind.method else ""
 
     def counted(self, entry: Entry, release: str) -> Mapping[str, float]:
-        """Return the counts of a part of the release, or of all of it (Table 8)."""
+        """Return the counts of a part of the release, or of all of it (Tables 1, 8)."""
         return counted(release, entry.settings["part"])
 
     def note(self, table: Table, line: Line, release: str, metric: str) -> str:

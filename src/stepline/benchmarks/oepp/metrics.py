@@ -8,8 +8,8 @@ from stepline.needs import Need
 
 SPLITS = {"val": "val", "base": "test base", "novel": "test novel"}
 """The splits on which plans are evaluated, with their names in tables."""
-COUNTED = ("events", "actions", "videos", "segments")
-"""The counts of Table 8, whose column "Actions" has the sizes of the action pools."""
+COUNTED = ("domains", "events", "actions", "videos", "segments")
+"""The counts of Tables 1 and 8, whose column "Actions" has the sizes of the action pools."""
 METRICS = {
     f"{split}_{name}": Metric(title=f"{split.capitalize()} {title}", options=("miou",) if name == "miou" else ())
     for split in SPLITS
@@ -19,7 +19,7 @@ METRICS["actions"] = Metric(title="Actions in the pool", count=True)
 
 
 def counted(release: str, part: str) -> Mapping[str, float]:
-    """Return the counts of a part of a release, or of all of it (Table 8)."""
+    """Return the counts of a part of a release, or of all of it (Tables 1, 8)."""
     if not oepp.is_here(release):
         raise UnavailableError(Need("release", f"oepp/{release}"))
     (found,) = (each for each in oepp.statistics(release) if each.part == part)
