@@ -277,7 +277,7 @@ class TestNeeds:
         withheld = rows()["test-seen"]
         assert (withheld.value, withheld.note) == (None, "needs labels:htstep/test_seen; rounded to hundreds")
         assert withheld.command.startswith('install -D -t "$STEPLINE_MIRROR/htstep/annotations" annotations.json')
-        assert rows()["full"].note.startswith("needs labels:htstep/test_seen;labels:htstep/test_unseen; ")
+        assert rows()["full"].note.startswith("needs labels:htstep/test_seen, labels:htstep/test_unseen; ")
         write_releases("val_unseen")
         seen = ["val_seen", "test_seen"]
         for entry, splits in (("test-seen", ["test_seen"]), ("seen", seen), ("full", ["train", *seen, "test_unseen"])):
