@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from stepline import paths
+from stepline.cli import main
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.io import read_json, sha256_file, write_json
 from stepline.runs.accept import accept
@@ -258,3 +259,10 @@ def test_what_no_table_has_is_one_line(made: Tiny) -> None:
     Path("results/tiny/videos.csv").write_text("video,status\na,present\n")
     with pytest.raises(ConfigError, match="^results/tiny/videos.csv has no entries: name a table of a study"):
         explain(Path("results/tiny/videos.csv"), "x", "all", "first")
+
+
+def test_the_command_takes_a_whole_line_or_none(made: Tiny, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(TABLE), "drawn", "all", "first", "--metric", "near", "--videos"]) == 0
+    assert capsys.readouterr().out == explain(TABLE, "drawn", "all", "first", metric="near", videos=True) + "\n"
+    assert main(["explain", str(TABLE), "drawn"]) == 2
+    assert "a line of results/tiny/table1.csv has three names, ENTRY CONTEXT RELEASE, not 1" in capsys.readouterr().err
