@@ -1,12 +1,13 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stepline import paths
-from stepline.benchmark import Option
+from stepline.benchmark import Metric, Option
 from stepline.config import validate
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.invocation import Invocation
@@ -345,6 +346,20 @@ class TestDecides:
         monkeypatch.setattr(Tiny, "revision", 2)
         assert made.spec(job(made, "three")) == spec
         assert made.score_params(job(made, "three")) != scores
+
+    @pytest.mark.parametrize(
+        "metrics", [{"far": Metric(title="Far")}, {"near": replace(Tiny.metrics["near"], definition="another")}]
+    )
+    def test_another_metric_rescores_what_it_measures(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metrics: dict[str, Metric]
+    ) -> None:
+        made = tiny(tmp_path)
+        before = {name: (made.score_params(job(made, name)), made.spec(job(made, name))) for name in ("drawn", "three")}
+        monkeypatch.setattr(Tiny, "metrics", Tiny.metrics | metrics)
+        after = {name: (made.score_params(job(made, name)), made.spec(job(made, name))) for name in ("drawn", "three")}
+        assert before["three"] == after["three"]
+        assert before["drawn"][0] != after["drawn"][0]
+        assert before["drawn"][1] == after["drawn"][1]
 
     def test_what_a_metric_is_missing_rescores_what_it_measures(self, tmp_path: Path) -> None:
         made = tiny(tmp_path, metrics={"within": 0})

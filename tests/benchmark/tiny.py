@@ -182,7 +182,7 @@ class Tiny(Benchmark[Entry]):
     prediction = Guess
     metrics: ClassVar = {
         "error": Metric(title="Error", lower_is_better=True),
-        "near": Metric(title="Near", options=("within",)),
+        "near": Metric(title="Near", definition="the share of guesses within a distance", options=("within",)),
         "n": Metric(title="Numbers", count=True),
     }
     sees = (VIDEO, TRAIN, Sees("truth", "the numbers", oracle=True))

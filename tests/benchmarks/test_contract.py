@@ -238,10 +238,11 @@ def test_params_are_the_same_in_every_process() -> None:
 
 
 class TestDeclarations:
-    def test_every_metric_of_every_table_is_known_and_has_a_title(self, made: Made) -> None:
+    def test_every_metric_of_every_table_is_known_with_a_title_and_all_are_defined(self, made: Made) -> None:
         for table in made.declared.tables:
             assert table.title
             assert all(made.metrics[metric].title for metric in table.metrics)
+        assert all(metric.definition for metric in made.metrics.values())
         assert len({metric.title for metric in made.metrics.values()}) == len(made.metrics)
 
     def test_a_kind_names_what_the_benchmark_has(self, made: Made) -> None:

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -68,6 +69,35 @@ def test_the_toy_runs_as_it_is_printed(toy: Path) -> None:
     assert found["middle", "iou"]["inputs"] == "duration"
     assert "iou on test: 59.5238" in done.stdout
     assert "Nothing to be done" in run(toy, "bash", "-e", "run.sh").stderr
+
+
+@pytest.mark.slow
+def test_a_metric_that_is_added_is_computed_from_the_predictions_that_exist(toy: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(toy, tmp_path / "toy", symlinks=True))
+    run(folder, "bash", "-e", "run.sh")
+    predictions = {path: path.stat().st_mtime_ns for path in (folder / "results/toy/predictions").rglob("*.parquet")}
+    added = {
+        "__init__.py": ("metrics = {", 'metrics = {"length": Metric(title="Length", definition="its seconds"), '),
+        "method.py": (
+            'return {"iou"',
+            'return {"length": Values(values=np.array([p.end_s - p.start_s for p in made]), **about), "iou"',
+        ),
+        "tables.yaml": ("metrics: [iou", "metrics: [length, iou"),
+    }
+    for name, change in added.items():
+        text = (folder / "toy" / name).read_text()
+        assert text.count(change[0]) == 1
+        (folder / "toy" / name).write_text(text.replace(*change))
+    run(folder, "stepline", "--configfile", "toy.yaml", "accept", "toy")
+    run(folder, "bash", "-e", "run.sh")
+    found = rows(folder, "table1")
+    assert {key: row["value"] for key, row in found.items() if key[1] != "recall"} == {
+        ("middle", "length"): "52.5000",
+        ("middle", "iou"): "59.5238",
+        ("whole", "length"): "75.0000",
+        ("whole", "iou"): "45.0000",
+    }
+    assert {path: path.stat().st_mtime_ns for path in predictions} == predictions
 
 
 @pytest.mark.long

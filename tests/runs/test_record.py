@@ -10,6 +10,7 @@ import pytest
 
 import stepline
 from stepline import paths
+from stepline.helpers import importable
 from stepline.invocation import Invocation
 from stepline.io import sha256_file
 from stepline.runs import record
@@ -90,7 +91,16 @@ class TestCommit:
         assert record._commit() == head.stdout.strip()
         (checkout / "src/stepline/__init__.py").write_text("x = 1")
         record._commit.cache_clear()
-        assert record._commit() == f"{head.stdout.strip()}-dirty"
+        assert record._commit() == f"{head.stdout.strip()} and local changes"
+
+    def test_a_job_imports_the_checkout_through_a_link(
+        self, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        commit = record._commit()
+        monkeypatch.setattr(stepline, "__file__", f"{importable()}/stepline/__init__.py")
+        record._commit.cache_clear()
+        assert record._commit() == commit != ""
 
     def test_an_installed_package_or_a_machine_without_git_has_none(
         self, checkout: Path, monkeypatch: pytest.MonkeyPatch

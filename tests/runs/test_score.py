@@ -133,6 +133,9 @@ class TestScore:
         assert error["per_video"] == pytest.approx({"e": (2 + 4 / 3) / 2, "f": 5})
         assert found["metrics"].keys() == {"error", "near"}
         assert (found["status"], found["needs"], found["selection"]) == ("present", [], "chosen")
+        near = found["metrics"]["near"]
+        assert (near["title"], near["options"], near["split"]) == ("Near", {"within": 1}, "test")
+        assert near["definition"] == Tiny.metrics["near"].definition
 
     def test_damaged_videos_are_counted_with_what_is_absent_of_them(self, tmp_path: Path) -> None:
         of = self.inputs(tmp_path)
@@ -165,7 +168,8 @@ class TestScore:
         of = self.inputs(tmp_path)
         found = self.scored(of, [], [Need("videos", "first")])
         assert found.pop("source") == of.benchmark.scoring_source()
-        assert found == {"status": "needs", "needs": ["videos:first"], "metrics": {}, "selection": "chosen"}
+        about = {"selection": "chosen", "bootstrap": {"samples": 100, "seed": 0}, "shown_in": ""}
+        assert found == {"status": "needs", "needs": ["videos:first"], "metrics": {}} | about
 
     def test_seeds_of_other_units_are_one_line(self, tmp_path: Path) -> None:
         made = [each for each in self.guesses(2, 4) if (each.seed, each.video) != (4, "f")]

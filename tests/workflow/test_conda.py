@@ -74,6 +74,8 @@ def test_every_stage_finds_its_packages(demo_mirror: Path, tools: Path, tmp_path
     assert manifest["videos"]["room"]["status"] == "present"
     record = read_json(tmp_path / "results/demo/predictions/demo/2a-minilm-zero-shot/4s.json")
     assert (tools / "envs" / record["versions"]["conda"] / "bin/python").exists()
+    head = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    assert record["stepline"]["commit"].partition(" ")[0] == head.stdout.strip()
     without = snakemake(*options, *targets, folder=tmp_path, STEPLINE_MIRROR=str(mirror))
     assert "Nothing to be done" in without.stderr, without.stderr
     checkout = with_comments(tmp_path / "checkout")

@@ -256,12 +256,22 @@ class Benchmark(Declared[AnyEntry]):
 
     def score_params(self, job: Job) -> str:
         """Return the cache key of scores, in addition to their inputs."""
-        metrics = [metric for metric in self.metrics if job.entry.kind.scores(metric) and self.measures(job, metric)]
+        metrics = {
+            name: asdict(metric)
+            for name, metric in self.metrics.items()
+            if job.entry.kind.scores(name) and self.measures(job, name)
+        }
         keys = {key for metric in metrics for key in self.options_of(job.entry, metric)}
         chosen = {key: self.options["metrics"][key] for key in {*keys, "bootstrap_samples", "bootstrap_seed"}}
         missing = [str(need) for metric in metrics for need in self.missing_of(metric)]
         return canonical_json(
-            {"metrics": chosen, "revision": self.revision, "missing": missing, "spec": self.spec(job)}
+            {
+                "metrics": metrics,
+                "options": chosen,
+                "revision": self.revision,
+                "missing": missing,
+                "spec": self.spec(job),
+            }
         )
 
     def read_score(self, job: Job) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from typing import Any
 class Metric:
     """A column of a table.
 
-    title: its heading. count: it is a whole number instead of a percentage. lower_is_better: its direction. options:
-    the keys of ``metrics`` in the configuration that affect it, without those of intervals.
+    title: its heading. definition: a sentence from which its values can be computed by hand, for `stepline explain`.
+    count: it is a whole number instead of a percentage. lower_is_better: its direction. options: the keys of
+    ``metrics`` in the configuration that affect it, without those of intervals.
     """
 
     title: str
+    definition: str = ""
     count: bool = False
     lower_is_better: bool = False
     options: tuple[str, ...] = ()

@@ -100,13 +100,13 @@ def _conda() -> str:
 
 @cache
 def _commit() -> str:
-    """Return the commit of a checkout, with ``-dirty`` if files are changed; "" for an installed package."""
-    folder = Path(stepline.__file__).parents[2]
+    """Return the commit of a checkout, with " and local changes" if files are changed; "" for an installed package."""
+    folder = Path(stepline.__file__).resolve().parents[2]  # jobs import through a link
     if not (folder / ".git").exists() or not shutil.which("git"):
         return ""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     done = subprocess.run(
-        ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
+        ["git", "-C", str(folder), "describe", "--always", "--dirty= and local changes", "--abbrev=40", "--exclude=*"],
         capture_output=True,
         text=True,
         check=False,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.benchmark import Values
+from stepline.benchmark import Benchmark, Values
 from stepline.config import Config
 from stepline.errors import ConfigError
 from stepline.io import write_sealed
@@ -26,7 +26,8 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
     ``draw_sd`` is the standard deviation of random guesses, which count with their expectation. ``per_video`` is the
     mean of each video over its units and seeds, ``weights`` its weight, and ``n_videos`` the number of videos that are
     not left out. If some of them, or of the pool of a ranking, are damaged, ``n_in_part`` is the number of damaged
-    videos and ``absent_s`` their missing seconds.
+    videos and ``absent_s`` their missing seconds. ``title``, ``definition``, ``options`` and ``split`` say what was
+    measured; ``shown_in`` is the data set whose timelines show the predictions, "" if none can.
     """
     benchmark = inputs.benchmark
     read, about = read_predictions(predictions, benchmark.prediction, inputs.spec)
@@ -49,13 +50,15 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
         metric: _summary({seed: each[metric] for seed, each in by_seed.items()}, inputs.options["metrics"], drawn=drawn)
         for metric in scored
     }
-    for result in results.values():
-        result |= _in_part(result, about.get("in_part", {}))
+    for name, result in results.items():
+        result |= _in_part(result, about.get("in_part", {})) | _measure(benchmark, inputs.entry, name)
     write_sealed(
         path,
         {
             "metrics": results,
             "source": benchmark.scoring_source(),
+            "bootstrap": {key: inputs.options["metrics"][f"bootstrap_{key}"] for key in ("samples", "seed")},
+            "shown_in": "" if type(benchmark).in_time is Benchmark.in_time else benchmark.dataset(inputs.release),
             "selection": "; ".join(filter(None, [about["selection"], chosen])),
             "status": "needs" if about["needs"] else "present",
             "needs": about["needs"],
@@ -68,6 +71,17 @@ def _in_part(result: Mapping[str, Any], absent_s: Mapping[str, float]) -> dict[s
     ranked = result["n_videos"] is None
     absent = [seconds for video, seconds in absent_s.items() if ranked or video in result["per_video"]]
     return {"n_in_part": len(absent), "absent_s": sum(absent)} if absent else {}
+
+
+def _measure(benchmark: Benchmark[Any], entry: Any, name: str) -> dict[str, Any]:
+    """Return what a metric is, and the options with which it was computed."""
+    metric = benchmark.metrics[name]
+    return {
+        "title": metric.title,
+        "definition": metric.definition,
+        "options": {key: benchmark.options["metrics"][key] for key in benchmark.options_of(entry, name)},
+        "split": benchmark.split(entry, name),
+    }
 
 
 def _seed(prediction: Any) -> int:

@@ -8,56 +8,89 @@ SPLITS = {"val": "val", "test_507": "test, the 507 moments with steps", "test": 
 """The splits on which moments and steps are evaluated, with their names in tables."""
 PREPROCESS = ("preprocess_moment_bounds",)
 
+FOUND = "the share of queries with one of their videos among the first {} of the pool"
 RETRIEVAL = {
-    **{f"r{k}": Metric(title=f"R@{k}") for k in (1, 5, 10, 50)},
-    **{f"r{k}_all": Metric(title=f"R@{k}, absent queries as misses") for k in (1, 5, 10, 50)},
+    **{
+        f"r{k}": Metric(title=f"R@{k}", definition=f"{FOUND.format(k)}, without absent queries") for k in (1, 5, 10, 50)
+    },
+    **{
+        f"r{k}_all": Metric(title=f"R@{k}, absent queries as misses", definition=FOUND.format(k))
+        for k in (1, 5, 10, 50)
+    },
 }
 MOMENTS = {
-    f"{split}_{name}": Metric(title=f"{split} {title}")
+    f"{split}_{name}": Metric(title=f"{split} {title}", definition=definition)
     for split in SPLITS
-    for name, title in (("r_05", "R@0.5"), ("r_07", "R@0.7"), ("miou", "mIoU"))
+    for name, title, definition in (
+        ("r_05", "R@0.5", "the share of videos whose predicted moment has an IoU of at least 0.5 with the true one"),
+        ("r_07", "R@0.7", "the share of videos whose predicted moment has an IoU of at least 0.7 with the true one"),
+        ("miou", "mIoU", "the mean IoU of predicted and true moments"),
+    )
 }
+CLEANED = "after the released cleaning of predictions (preprocess_moment_bounds)"
+RECALL = "the share of a video's true steps whose IoU with any predicted step is above {}"
+PRECISION = "the share of a video's predicted steps whose IoU with any true step is above {}"
+PAIRED = (
+    "2 pairs / (true steps + predicted steps) of a video, for the one-to-one matching with the most pairs whose IoU is "
+    "above {}"
+)
 SEGMENTS = {
-    f"{split}_{name}": Metric(title=f"{split} {title}", options=PREPROCESS if released else ())
+    f"{split}_{name}": Metric(
+        title=f"{split} {title}",
+        definition=f"{definition}, {CLEANED}" if released else definition,
+        options=PREPROCESS if released else (),
+    )
     for split in ("val", "test_507")
-    for name, title, released in (
-        ("recall_05", "Recall@0.5", True),
-        ("recall_07", "Recall@0.7", True),
-        ("precision_05", "Precision@0.5", True),
-        ("precision_07", "Precision@0.7", True),
-        ("raw_recall_05", "Recall@0.5 as predicted", False),
-        ("raw_recall_07", "Recall@0.7 as predicted", False),
-        ("raw_precision_05", "Precision@0.5 as predicted", False),
-        ("raw_precision_07", "Precision@0.7 as predicted", False),
-        ("f1_05", "F1@0.5 one to one", False),
-        ("f1_07", "F1@0.7 one to one", False),
-        ("segment_miou", "mIoU of steps", False),
+    for name, title, definition, released in (
+        ("recall_05", "Recall@0.5", RECALL.format(0.5), True),
+        ("recall_07", "Recall@0.7", RECALL.format(0.7), True),
+        ("precision_05", "Precision@0.5", PRECISION.format(0.5), True),
+        ("precision_07", "Precision@0.7", PRECISION.format(0.7), True),
+        ("raw_recall_05", "Recall@0.5 as predicted", RECALL.format(0.5), False),
+        ("raw_recall_07", "Recall@0.7 as predicted", RECALL.format(0.7), False),
+        ("raw_precision_05", "Precision@0.5 as predicted", PRECISION.format(0.5), False),
+        ("raw_precision_07", "Precision@0.7 as predicted", PRECISION.format(0.7), False),
+        ("f1_05", "F1@0.5 one to one", PAIRED.format(0.5), False),
+        ("f1_07", "F1@0.7 one to one", PAIRED.format(0.7), False),
+        (
+            "segment_miou",
+            "mIoU of steps",
+            "the mean over a video's true steps of the best IoU with a predicted one",
+            False,
+        ),
     )
 }
 CAPTIONS = {
-    f"{split}_{name}": Metric(title=f"{split} {title}", options=("entailment",) if name == "entailment" else ())
+    f"{split}_{name}": Metric(
+        title=f"{split} {title}",
+        definition=f"{definition}, of the caption of each annotated step against the annotated one",
+        options=("entailment",) if name == "entailment" else (),
+    )
     for split in ("val", "test_507")
-    for name, title in (
-        ("meteor", "METEOR"),
-        ("cider", "CIDEr"),
-        ("spice", "SPICE"),
-        ("entailment", "Entailment"),
-        ("bert_score", "BERTScore (0 to 1)"),
-        ("clip_score", "CLIPScore (0 to 1)"),
-        ("bleu4", "B4"),
-        ("rouge_l", "ROUGE-L"),
-        ("meteor_stem", "METEOR-stem"),
+    for name, title, definition in (
+        ("meteor", "METEOR", "METEOR 1.5 of all steps together"),
+        ("cider", "CIDEr", "100 times CIDEr-D"),
+        ("spice", "SPICE", "SPICE 1.0"),
+        ("entailment", "Entailment", "the share of captions that the annotated caption entails, by a network"),
+        ("bert_score", "BERTScore (0 to 1)", "BERTScore F1 with RoBERTa-large"),
+        ("clip_score", "CLIPScore (0 to 1)", "the mean cosine of CLIP's vectors with four frames of the step"),
+        ("bleu4", "B4", "BLEU-4 of all steps together"),
+        ("rouge_l", "ROUGE-L", "ROUGE-L"),
+        ("meteor_stem", "METEOR-stem", "METEOR 1.5 with exact and stem matches only, of all steps together"),
     )
 }
 STATISTICS = {
-    "videos": Metric(title="Videos", count=True),
-    "stepped": Metric(title="Videos with steps", count=True),
-    "steps": Metric(title="Steps", count=True),
-    "steps_per_moment": Metric(title="Steps per moment (mean)"),
-    "words_per_caption": Metric(title="Words per caption (mean)"),
-    "captions": Metric(title="Unique captions", count=True),
-    "video_s": Metric(title="Video (mean, s)"),
-    "step_s": Metric(title="Step (mean, s)"),
+    name: Metric(title=title, definition=definition, count=count)
+    for name, title, definition, count in (
+        ("videos", "Videos", "the number of videos of all splits", True),
+        ("stepped", "Videos with steps", "the number of videos with public steps", True),
+        ("steps", "Steps", "the number of public steps", True),
+        ("steps_per_moment", "Steps per moment (mean)", "the number of steps per moment with steps", False),
+        ("words_per_caption", "Words per caption (mean)", "the mean number of parts between single spaces", False),
+        ("captions", "Unique captions", "the number of different captions of steps", True),
+        ("video_s", "Video (mean, s)", "the mean duration of a video with steps, in seconds", False),
+        ("step_s", "Step (mean, s)", "the mean duration of a step, in seconds", False),
+    )
 }
 METRICS = RETRIEVAL | MOMENTS | SEGMENTS | CAPTIONS | STATISTICS
 

@@ -13,34 +13,63 @@ SEEN = ("val_seen", "test_seen")
 """The splits with the activities of train."""
 THRESHOLDS = ("03", "05", "07")
 """The thresholds of temporal IoU with their own columns, as written in the keys of metrics."""
+RANGE = "0.3, 0.4, 0.5, 0.6 and 0.7 (the mean)"
+PRECISION = (
+    "the mean over activities of the interpolated average precision of all predictions for steps of the video's "
+    "article, by score, at a temporal IoU of {}; a prediction matches one true segment {}"
+)
+ANY, OWN = "of its video, and is ignored if its step has none in the split", "of its step in its video"
+IN_ORDER = ", with times in the order of the article"
 GROUNDING = {
     f"{split}_{reading}map{at and '_'}{at}": Metric(
-        title=f"{split} mAP@{'0.' + at[1] if at else '[0.3-0.7]'}{' per query' if reading else ''}"
+        title=f"{split} mAP@{'0.' + at[1] if at else '[0.3-0.7]'}{' per query' if reading else ''}",
+        definition=PRECISION.format(f"0.{at[1]}" if at else RANGE, OWN if reading else ANY),
     )
     for split in SPLITS
     for reading in ("", "query_")
     for at in (*THRESHOLDS, "")
 }
 MATCHES = {
-    f"{split}_{match}_map": Metric(title=f"{split} mAP@[0.3-0.7] {match}")
+    f"{split}_{match}_map": Metric(
+        title=f"{split} mAP@[0.3-0.7] {match}",
+        definition=f"{PRECISION.format(RANGE, OWN)}; without steps of a video that have a segment that is "
+        f"not a {match} match",
+    )
     for split in SPLITS
     for match in ("partial", "full")
 }
-DROPPED = {f"{split}_dropped": Metric(title=f"{split} dropped predictions") for split in SPLITS}
+DROPPED = {
+    f"{split}_dropped": Metric(
+        title=f"{split} dropped predictions",
+        definition="the share of predictions that the released evaluation ignores: their step is not of the video's "
+        "article, or has no true segment in the split",
+    )
+    for split in SPLITS
+}
 RECALL = {
-    f"{split}_{order}r1": Metric(title=f"{split} R@1{' in order' if order else ''}")
+    f"{split}_{order}r1": Metric(
+        title=f"{split} R@1{' in order' if order else ''}",
+        definition="the share of the steps that a video shows whose predicted second is in one of the step's segments, "
+        f"from floor(start) to ceil(end){IN_ORDER if order else ''}",
+    )
     for split in SPLITS
     for order in ("", "ordered_")
 }
 POOL = ("crosstask_validation",)
 SUBSETS = (*POOL, "crosstask_subsets", "crosstask_videos", "crosstask_evaluated", "crosstask_seed")
+RECALLED = (
+    "the {} over random splits of the mean over tasks of the share of shown steps whose predicted second is in one of "
+    "the step's segments, from floor(start) to before ceil(end){}"
+)
 CROSSTASK = {
-    "crosstask_r1": Metric(title="Avg. R@1", options=SUBSETS),
-    "crosstask_r1_sd": Metric(title="Avg. R@1, sd over subsets", options=SUBSETS),
-    "crosstask_ordered_r1": Metric(title="Avg. R@1 in order", options=SUBSETS),
-    "crosstask_ordered_r1_sd": Metric(title="Avg. R@1 in order, sd over subsets", options=SUBSETS),
-    "crosstask_map": Metric(title="mAP@[0.3-0.7]", options=POOL),
-}
+    f"crosstask_{order}r1{'_sd' if sd else ''}": Metric(
+        title=f"Avg. R@1{' in order' if order else ''}{', sd over subsets' if sd else ''}",
+        definition=RECALLED.format("standard deviation" if sd else "mean", IN_ORDER if order else ""),
+        options=SUBSETS,
+    )
+    for order in ("", "ordered_")
+    for sd in (False, True)
+} | {"crosstask_map": Metric(title="mAP@[0.3-0.7]", definition=PRECISION.format(RANGE, ANY), options=POOL)}
 PARTS = {
     "train": ("train",),
     **{split: (split,) for split in SPLITS},
@@ -49,10 +78,8 @@ PARTS = {
 }
 """The splits of each part in Table 1; the paper does not have ``val_unseen``."""
 COUNTS = {
-    "hours": Metric(title="Hours", count=True),
-    "videos": Metric(title="Videos", count=True),
-    "segments": Metric(title="Segments", count=True),
-    "activities": Metric(title="Activities", count=True),
+    name: Metric(title=name.capitalize(), definition=f"the number of {name} of the part of the release", count=True)
+    for name in ("hours", "videos", "segments", "activities")
 }
 METRICS = GROUNDING | MATCHES | DROPPED | RECALL | CROSSTASK | COUNTS
 

@@ -11,11 +11,25 @@ SPLITS = {"val": "val", "base": "test base", "novel": "test novel"}
 COUNTED = ("domains", "events", "actions", "videos", "segments")
 """The counts of Tables 1 and 8, whose column "Actions" has the sizes of the action pools."""
 METRICS = {
-    f"{split}_{name}": Metric(title=f"{split.capitalize()} {title}", options=("miou",) if name == "miou" else ())
+    f"{split}_{name}": Metric(
+        title=f"{split.capitalize()} {title}",
+        definition=f"{definition}; a plan has indices into the split's action pool, and a guess (-2) counts with its "
+        "expectation over the pool",
+        options=("miou",) if name == "miou" else (),
+    )
     for split in SPLITS
-    for name, title in (("sr", "SR"), ("acc", "Acc"), ("miou", "mIoU"))
-} | {name: Metric(title=name.capitalize(), count=True) for name in COUNTED}
-METRICS["actions"] = Metric(title="Actions in the pool", count=True)
+    for name, title, definition in (
+        ("sr", "SR", "the share of windows whose actions are all right, each in its place"),
+        ("acc", "Acc", "the share of actions that are right in their place, over the actions of all windows"),
+        ("miou", "mIoU", "the mean over windows of the IoU of the sets of predicted and true actions"),
+    )
+} | {
+    name: Metric(title=name.capitalize(), definition=f"the number of {name} of the release, or of its part", count=True)
+    for name in COUNTED
+}
+METRICS["actions"] = Metric(
+    title="Actions in the pool", definition="the size of the action pool of the release, or of its part", count=True
+)
 
 
 def counted(release: str, part: str) -> Mapping[str, float]:

@@ -23,7 +23,19 @@ BLOCKS = {
     RETRIEVAL: {"V": "V", "T": "T", "L": "T", "V+T": "VT"},
 }
 """By task and modality, the blocks of features: V (video), T and C (transcript, compared with narration or caption)."""
-METRICS = {"accuracy": Metric(title="Acc"), "map": Metric(title="mAP", options=("average_precision",))}
+METRICS = {
+    "accuracy": Metric(
+        title="Acc",
+        definition="the share of a recording's samples with the right label, where 0 (Irrelevant) counts like any "
+        "other, and a guess (-1) counts as 1 / the number of labels",
+    ),
+    "map": Metric(
+        title="mAP",
+        definition="the mean over a recording's sampled steps of the average precision of its samples, ranked by their "
+        "score for the step",
+        options=("average_precision",),
+    ),
+}
 SEES = (
     Sees("window", "its window"),
     Sees("recording", "the whole recording"),
