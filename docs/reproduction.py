@@ -21,7 +21,7 @@ from stepline.config import validate
 from stepline.io import csv_text, write_text
 from stepline.plans import BENCHMARKS
 from stepline.tables.files import markdown_table
-from stepline.tables.status import MARKS, Status
+from stepline.tables.status import MARKS, MEANINGS, Status
 
 ROOT = Path(__file__).parents[1]
 LEDGER = ROOT / "docs/reproduction.csv"
@@ -214,7 +214,7 @@ def shares(numbers: Sequence[Listed]) -> dict[str, str]:
 def page(numbers: Sequence[Listed]) -> str:
     """Return the ledger as Markdown: totals, then a section per paper and table, with a line per method."""
     parts = ["# Reproduction ledger", INTRODUCTION]
-    parts += ["\n".join(f"- **{status}** {MARKS[status]}: {text}" for status, text in LEGEND.items())]
+    parts += ["\n".join(f"- **{status}** {MARKS[status]}: {MEANINGS[status]}." for status in ORDER)]
     head = ["Paper", "Printed", "Computed", *map(str.capitalize, ABOUT), *ORDER]
     errors = [list(row.values()) for row in _rows(MEASURED)]
     parts += [markdown_table(head, totals(numbers)), PARITY]
@@ -247,16 +247,6 @@ PARITY = (
     "larger error than the table says: the relative L2 error in float32, or seconds for the times of ActionFormer's "
     "segments. Whole numbers are equal."
 )
-LEGEND: dict[Status, str] = {
-    "exact": "our value rounds to the printed digits.",
-    "within": "our value is within a tolerance that has a source, or below a printed bound.",
-    "inconclusive": "it is within the tolerance, but so is a method that sees no content.",
-    "differs": "it is outside the tolerance, or no tolerance is justified.",
-    "inconsistent": "the printed number cannot be correct; the evidence is given.",
-    "not comparable": "our value was computed on another release, split or option than the printed one.",
-    "reference": "copied from the paper: nothing here computes it.",
-    "needs": "no value yet: videos, weights, labels or a key are missing.",
-}
 
 
 def _table(numbers: Sequence[Listed]) -> str:
