@@ -101,10 +101,10 @@ class Benchmark(Declared[AnyEntry]):
         """
         reads = self.reads(Job(release=release, entry=entry))
         unpinned = [each for each in reads if not all(file.wanted.sha256 for file in self.released.release_files(each))]
-        listings = [each.dataset.listed_by.partition("/")[2] for each in self.filmed(entry, release)]
+        listings = [each.dataset.listed_by.partition("/")[2] for each in self.pipelines_of(entry, release)]
         return list(dict.fromkeys([*filter(None, listings), *unpinned]))
 
-    def filmed(self, entry: AnyEntry, release: str) -> Sequence[Pipeline]:
+    def pipelines_of(self, entry: AnyEntry, release: str) -> Sequence[Pipeline]:
         """Return the pipelines of the videos that an entry reads, itself or through backbones and recognisers."""
         footage = self.footage.get(self.dataset(release))
         return [footage.pipeline] if footage and (entry.kind.decoded or self.backbones(entry, release)) else []
@@ -131,7 +131,7 @@ class Benchmark(Declared[AnyEntry]):
         Videos alone prevent no job: the jobs of the entry fetch them.
         """
         needs = self.missing(entry, release)
-        absent = [Need("videos", each.name) for each in self.filmed(entry, release) if not each.videos.are_here]
+        absent = [Need("videos", each.name) for each in self.pipelines_of(entry, release) if not each.videos.are_here]
         return in_order([*needs, *absent]) if needs else ()
 
     def missing_line(self, line: Line, release: str) -> tuple[Need, ...]:
@@ -293,7 +293,7 @@ class Benchmark(Declared[AnyEntry]):
             for _, line, release in self.lines(file)
             if not (self.entries[line.entry].kind.method or self.is_reference(line))
         ]
-        read = {each.name for job in jobs for each in self.filmed(job.entry, job.release)}
+        read = {each.name for job in jobs for each in self.pipelines_of(job.entry, job.release)}
         dropped = [
             path for name in sorted(read & self.pipelines.keys()) for path in self.pipelines[name].videos.dropped
         ]

@@ -45,8 +45,8 @@ class TestTranscripts:
 
     def test_a_recogniser_s_are_made_of_all_videos_and_read_from_its_files(self) -> None:
         made, heard = job("tfidf-moments", transcripts="asr", tables=["table3"])
-        assert [each.name for each in made.filmed(heard.entry, "v1")] == ["hirest"]
-        assert plan().filmed(heard.entry, "v1") == []
+        assert [each.name for each in made.pipelines_of(heard.entry, "v1")] == ["hirest"]
+        assert plan().pipelines_of(heard.entry, "v1") == []
         pipeline = made.pipelines["hirest"]
         assert "speech" in pipeline.demand.stages
         assert pipeline.demand.wants_videos

@@ -210,22 +210,22 @@ class TestNeeds:
             config = {"backbones": BACKBONES, "datasets": datasets, "htstep": {**options, "transcripts": transcripts}}
             return Htstep.of(validate(config), "htstep")
 
-        def filmed(entry: str, release: str = "v1", transcripts: str = "released") -> list[str]:
+        def pipelines_of(entry: str, release: str = "v1", transcripts: str = "released") -> list[str]:
             of = made(transcripts)
-            return [each.name for each in of.filmed(of.entries[entry], release)]
+            return [each.name for each in of.pipelines_of(of.entries[entry], release)]
 
         chain = "aft-narrations-coin-crosstask"
-        assert filmed("place") == ["htstep"]
-        assert filmed("mil-nce") == [], "its features are imported"
-        assert filmed(chain, "crosstask") == ["crosstask", "htstep", "coin", "talks"]
+        assert pipelines_of("place") == ["htstep"]
+        assert pipelines_of("mil-nce") == [], "its features are imported"
+        assert pipelines_of(chain, "crosstask") == ["crosstask", "htstep", "coin", "talks"]
         absent = [need.what for need in made().lacking(made().entries[chain], "crosstask") if need.kind == "videos"]
         assert absent == ["crosstask", "htstep", "coin"], "the user's folder of narrations has a video"
-        assert filmed("vina") == []
+        assert pipelines_of("vina") == []
 
     def test_speech_that_is_recognised_is_heard_in_videos(self) -> None:
         heard, read = plan({"transcripts": "asr"}), plan()
-        assert [each.name for each in heard.filmed(heard.entries["tfidf"], "v1")] == ["htstep"]
-        assert read.filmed(read.entries["tfidf"], "v1") == []
+        assert [each.name for each in heard.pipelines_of(heard.entries["tfidf"], "v1")] == ["htstep"]
+        assert read.pipelines_of(read.entries["tfidf"], "v1") == []
 
     def test_labels_that_only_the_challenge_has_are_missing_without_annotation_too(self) -> None:
         manifest("annotations").unlink()

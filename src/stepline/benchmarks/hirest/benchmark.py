@@ -184,10 +184,10 @@ class Hirest(Benchmark[Entry]):
 
     # Missing inputs
 
-    def filmed(self, entry: Entry, release: str) -> Sequence[Pipeline]:
+    def pipelines_of(self, entry: Entry, release: str) -> Sequence[Pipeline]:
         """Return the pipeline of the videos if an entry reads videos, their features or speech recognised in them."""
         heard = self.transcripts(entry) == "asr"
-        return [self.footage["hirest"].pipeline] if heard else super().filmed(entry, release)
+        return [self.footage["hirest"].pipeline] if heard else super().pipelines_of(entry, release)
 
     def missing_besides(self, entry: Entry, release: str) -> Sequence[Need]:
         """Return the missing files of the user, transcripts, weights and packages."""

@@ -316,7 +316,7 @@ class Htstep(Benchmark[Entry]):
 
     # Missing inputs
 
-    def filmed(self, entry: Entry, release: str) -> Sequence[Pipeline]:
+    def pipelines_of(self, entry: Entry, release: str) -> Sequence[Pipeline]:
         """Return the pipelines of the videos whose features or recognised speech an entry's whole chain reads."""
         found: dict[str, Pipeline] = {}
         for number, part in enumerate(self.parts(entry)):

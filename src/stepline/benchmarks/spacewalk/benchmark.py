@@ -210,7 +210,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
 
     # Needs
 
-    def filmed(self, entry: SpacewalkEntry, release: str) -> Sequence[Pipeline]:
+    def pipelines_of(self, entry: SpacewalkEntry, release: str) -> Sequence[Pipeline]:
         """Return the study's pipeline if the entry reads videos, their features or speech recognised in them."""
         read = any(part.backbone or part.kind.decoded or self.recognised(part) for part in self.parts(entry))
         return [self.pipeline] if read else []
