@@ -26,7 +26,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from stepline.io import write_bytes, write_text
-from tests.chaos.study import NETWORK, clip
+from tests.chaos.study import clip
+from tests.workflow.runs import network
 
 ROOT = Path(__file__).parents[1]
 STUDIES: dict[str, Any] = {
@@ -66,7 +67,7 @@ def prepare(name: str, folder: Path, public: Path) -> dict[str, str]:
         (folder / RUNS[name]).write_text(json.dumps(STUDIES))
         return {"STEPLINE_MIRROR": str(public)}
     (folder / RUNS[name]).write_text(json.dumps(OWN))
-    (folder / "one.py").write_text(NETWORK.format(name="one", fps=1, revision=1))
+    (folder / "one.py").write_text(network("one", frames=2))
     for number in (1, 2, 3):
         write_bytes(folder / f"videos/{number}.mp4", clip(number))
     dated(folder / "videos")
