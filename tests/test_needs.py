@@ -30,5 +30,5 @@ def test_what_is_not_here_is_absent_where_jobs_have_no_environments(monkeypatch:
 
 
 def test_each_need_once_in_order() -> None:
-    java, key = Need("java"), Need("key", "X")
-    assert in_order([key, java, key]) == (java, key)
+    ordered = Need("java"), Need("labels", "a"), Need("videos", "b"), Need("videos", "a"), Need("key", "X")
+    assert in_order([ordered[4], ordered[2], ordered[1], ordered[3], ordered[2], ordered[0]]) == ordered

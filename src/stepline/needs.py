@@ -10,6 +10,8 @@ from typing import Literal, get_args
 from stepline.errors import StoreError
 
 NeedKind = Literal[
+    "package",
+    "java",
     "release",
     "samples",
     "labels",
@@ -20,8 +22,6 @@ NeedKind = Literal[
     "weights",
     "predictions",
     "config",
-    "package",
-    "java",
     "key",
     "score",
 ]

@@ -82,7 +82,7 @@ def test_every_line_has_a_number_or_says_what_it_needs(whole: Path) -> None:
     assert found["joint", "val_r_05"]["status"] == "ours"
     assert found["joint", "test_r_05"]["note"].startswith("needs release:hirest/labels")
     assert "weights:hirest-joint" in found["joint-released", "val_r_05"]["note"]
-    assert "config:hirest.files.bmt=FOLDER" in found["bmt", "val_r_05"]["note"]
+    assert found["bmt", "val_r_05"]["note"] == "no method here; needs predictions:bmt"
 
 
 def test_what_is_planted_is_found(whole: Path) -> None:

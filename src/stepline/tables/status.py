@@ -2,8 +2,8 @@
 
 ==================  ====================================================================================================
 ``reference``       copied from the paper (humans, closed models, methods that nothing here computes)
-``needs``           no value yet: the note names everything that is missing, and the command computes the number; with
-                    "no method here", predictions of your own fill it
+``needs``           no value yet: the note names all that is missing, and the command computes the number; with "no
+                    method here", your own predictions fill it
 ``ours``            a value without a number in the paper
 ``inconsistent``    the paper's number cannot be right; the evidence is in its CSV file and in the note
 ``not comparable``  another release, split, protocol or option than the paper's, a subset, or missing or partly read
@@ -51,8 +51,7 @@ MEANINGS: dict[Status, str] = {
     "not comparable": "another release, split or option than the paper's, a subset, or missing videos",
     "inconsistent": "the paper's number cannot be right; the note explains why",
     "reference": "copied from the paper: people, closed models, and methods that nothing here computes",
-    "needs": "no value yet: the note names everything that is missing, and the command computes the number; with "
-    '"no method here", predictions of your own fill it',
+    "needs": 'no value yet: the note names all that is missing; with "no method here", your own predictions fill it',
     "ours": "the paper has no such number",
 }
 PARTIAL = (
