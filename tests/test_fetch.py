@@ -133,6 +133,15 @@ def test_a_truncated_or_changed_file_in_the_mirror_is_one_line(study: Study, mir
         assert line.endswith(f"the mirror's v1/steps.json has {what}: replace it")
 
 
+def test_a_file_of_unknown_size_elsewhere_in_the_mirror_has_its_place_named(study: Study, mirror: Path) -> None:
+    wanted = Wanted(path="demo/v1/data/steps.json")
+    lacking = replace(
+        study, release_files=lambda _: (ReleaseFile(path="data/steps.json", wanted=wanted, url="http://127.0.0.1:9/x"),)
+    )
+    line = refused(lacking)
+    assert line.endswith("; the mirror has it as v1/steps.json: move it to demo/v1/data/steps.json")
+
+
 def test_another_file_on_the_server_is_one_line_with_both_digests(study: Study, server: FileServer) -> None:
     changed = FILES["data/steps.json"].replace(b"2", b"3")
     on_server(server, steps=changed)

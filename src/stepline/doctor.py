@@ -7,9 +7,9 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,8 +49,9 @@ LOW_DISK = 10e9
 """Bytes of free disk below which the check reports low space: a full study needs more."""
 
 
-Missing = tuple[str, str, "Counter[Need]"]
-"""The path of a result, a text on how much of it can be computed now, and the number of uses of each missing need."""
+Missing = tuple[str, str, "Counter[Need]", Callable[[Need], str]]
+"""The path of a result, a text on how much of it can be computed now, the number of uses of each missing need, and the
+command that meets a need."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,7 @@ def _configuration(configfile: Path | None) -> tuple[list[Check], Config | None]
 def _computable(config: Config) -> Iterator[Check]:
     """Yield a check for each table and each user's data set, then one for each missing need of theirs.
 
-    A number in brackets is the number of lines, metrics, backbones or recognisers with that need.
+    A number in brackets is the number of lines, backbones or recognisers with that need.
     """
     commands: dict[Need, str] = {}
     uses: Counter[Need] = Counter()
@@ -222,19 +223,19 @@ def _computable(config: Config) -> Iterator[Check]:
         try:
             if has_tables(config, name):
                 made = plan(config, name)
-                found, fill = [_table(made, file) for file in made.tables], made.how_to_fill
+                found = [_table(made, file) for file in made.tables]
             elif name in config["datasets"]:
-                found, fill = [_dataset(pipeline(config, name))], how_to_fill
+                found = [_dataset(pipeline(config, name))]
             else:
                 continue
         except SteplineError as error:
             yield Check("computable now", name, "broken", str(error))
             continue
-        for path, text, needs in found:
+        for path, text, needs, fill in found:
             missing = ", ".join(f"{need} ({times})" for need, times in needs.items())
             text = f"{text}{f'; missing: {missing}' if missing else ''}"
             yield Check("computable now", path, "missing" if needs else "ok", text)
-            commands |= {need: fill(need) for need in needs}
+            commands = {need: fill(need) for need in needs} | commands
             uses.update({*needs})
     for need, command in sorted(commands.items()):
         text = f"for {uses[need]} of these results"
@@ -246,13 +247,11 @@ def _computable(config: Config) -> Iterator[Check]:
 
 
 def _table(made: Benchmark[Any], file: str) -> Missing:
-    lines = [(line, release) for _, line, release in made.lines(file) if not made.is_reference(line)]
-    needs = [made.missing_line(line, release) for line, release in lines]
-    count = Counter(need for each in needs for need in each)
-    metrics = {metric for table, _, _ in made.lines(file) for metric in table.metrics}
-    count.update(need for metric in sorted(metrics) for need in made.missing_of(metric))
-    complete = sum(not each for each in needs)
-    return f"results/{made.name}/{file}.csv", f"{complete} of {len(lines)} lines", count
+    lines = [(table, line, release) for table, line, release in made.lines(file) if not made.is_reference(line)]
+    count = Counter(need for place in lines for need in made.wanted_by(*place))
+    complete = sum(not made.missing_line(line, release) for _, line, release in lines)
+    fill = partial(made.command_for, file=f"{file}.csv")
+    return f"results/{made.name}/{file}.csv", f"{complete} of {len(lines)} lines", count, fill
 
 
 def _dataset(made: Pipeline) -> Missing:
@@ -260,7 +259,7 @@ def _dataset(made: Pipeline) -> Missing:
     needs += [made.speech.missing] if "speech" in made.demand.stages else []
     complete = sum(not each for each in needs)
     text = f"{len(made.dataset.videos())} videos, {complete} of {len(needs)} backbones and recognisers"
-    return f"results/{made.name}/report.html", text, Counter(need for each in needs for need in each)
+    return f"results/{made.name}/report.html", text, Counter(need for each in needs for need in each), how_to_fill
 
 
 # The package's metadata

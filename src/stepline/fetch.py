@@ -87,6 +87,8 @@ def _near_miss(file: ReleaseFile) -> str:
     for path in sorted(root.rglob(Path(file.path).name)):
         if release in path.parts and path.is_file():
             size = path.stat().st_size
+            if not file.wanted.sha256:
+                return f"; the mirror has it as {path.relative_to(root)}: move it to {file.wanted.path}"
             problem = f"{size} of {file.wanted.size} bytes" if size != file.wanted.size else "a different checksum"
             return f"; the mirror's {path.relative_to(root)} has {problem}: replace it"
     return f"; the mirror {root} does not contain it (sha256 {file.wanted.sha256 or 'not known'})"

@@ -138,6 +138,13 @@ class Benchmark(Declared[AnyEntry]):
         """Return everything that a line lacks; a line copied from the paper lacks nothing."""
         return () if self.is_reference(line) else self.lacking(self.entries[line.entry], release)
 
+    def wanted_by(self, table: Table, line: Line, release: str) -> tuple[Need, ...]:
+        """Return everything that a line lacks and the unmet needs of its metrics in a table."""
+        if self.is_reference(line):
+            return ()
+        metrics = filter(self.entries[line.entry].kind.scores, table.metrics)
+        return in_order([*self.missing_line(line, release), *chain.from_iterable(map(self.missing_of, metrics))])
+
     def at(self, changes: Config) -> Config:
         """Return changes to the study's part as changes to the whole configuration."""
         return {self.name: changes}
@@ -158,6 +165,10 @@ class Benchmark(Declared[AnyEntry]):
                 changes["subset"] = None
         steps = dict.fromkeys(filter(None, map(self.how_to_fill, needs)))
         return " && ".join([*steps, command(f"results/{self.name}/{file}", self.at(changes) if changes else {})])
+
+    def command_for(self, need: Need, file: str) -> str:
+        """Return the command that meets a need, or that computes a result file with it; "" if there is none."""
+        return self.how_to_fill(need) or self.filled_by(file, [need])
 
     # Jobs
 

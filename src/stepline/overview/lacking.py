@@ -11,9 +11,10 @@ from stepline.pipeline import Pipeline, how_to_fill
 
 @dataclass
 class Lack:
-    """A missing input, and the command that provides it; "" if there is none.
+    """A missing input, and the command that provides it or runs with it; "" if there is none.
 
-    lines: the number of table lines that need it. entries: the entries of these lines. others: what else needs it.
+    lines: the number of table lines that need it, for at least one metric. entries: the entries of these lines.
+    others: what else needs it.
     """
 
     need: Need
@@ -37,7 +38,7 @@ def tables(graph: Graph) -> list[Lines]:
     found = []
     for study, file in _tables(graph):
         plan = _plan(graph, study)
-        listed = [not plan.missing_line(line, release) for line, release, _ in _lines(plan, file)]
+        listed = [not plan.missing_line(line, release) for _, line, release in _lines(plan, file)]
         found.append(Lines(f"results/{study}/{file}.csv", len(listed), sum(listed)))
     return found
 
@@ -47,23 +48,16 @@ def lacking(graph: Graph) -> list[Lack]:
     found: dict[Need, Lack] = {}
     for study, file in _tables(graph):
         plan = _plan(graph, study)
-        for line, release, _ in _lines(plan, file):
-            for need in plan.missing_line(line, release):
-                lack = found.setdefault(need, Lack(need, plan.how_to_fill(need)))
+        for table, line, release in _lines(plan, file):
+            for need in plan.wanted_by(table, line, release):
+                lack = found.setdefault(need, Lack(need, plan.command_for(need, f"{file}.csv")))
                 lack.lines += 1
                 lack.entries += [line.entry] if line.entry not in lack.entries else []
-        for metric in plan.measured:
-            for need in plan.missing_of(metric):
-                _add(found, need, plan.how_to_fill(need), f"metrics of {study}")
     for name, pipeline in _pipelines(graph).items():
         for need, of in _of_pipeline(pipeline):
-            _add(found, need, how_to_fill(need), f"{of} of {name}")
+            others = found.setdefault(need, Lack(need, how_to_fill(need))).others
+            others += [f"{of} of {name}"] if f"{of} of {name}" not in others else []
     return sorted(found.values(), key=lambda each: (-each.lines, each.need))
-
-
-def _add(found: dict[Need, Lack], need: Need, command: str, of: str) -> None:
-    others = found.setdefault(need, Lack(need, command)).others
-    others += [of] if of not in others else []
 
 
 def _of_pipeline(pipeline: Pipeline) -> Iterator[tuple[Need, str]]:
@@ -85,11 +79,11 @@ def _pipelines(graph: Graph) -> Mapping[str, Pipeline]:
     return {name: each for name, each in own if name in names and name not in graph.helpers.plans}
 
 
-def _lines(plan: Any, file: str) -> Iterator[tuple[Any, str, float | None]]:
-    """Yield the lines of a table file for each window length."""
+def _lines(plan: Any, file: str) -> Iterator[tuple[Any, Any, str]]:
+    """Yield the lines of a table file, with their table and release, once for each window length."""
     for table, line, release in plan.lines(file):
-        for context_s, _ in plan.contexts(table, line):
-            yield line, release, context_s
+        for _ in plan.contexts(table, line):
+            yield table, line, release
 
 
 def _plan(graph: Graph, study: str) -> Any:

@@ -14,6 +14,8 @@ from stepline.benchmarks.hirest.methods.found import found
 from stepline.datasets import hirest
 from stepline.errors import ConfigError
 from stepline.needs import Need
+from stepline.runs.table import table_rows
+from stepline.runs.verbs import Verbs
 from tests.benchmarks.hirest.conftest import inputs, plan, predicted
 from tests.benchmarks.hirest.synthetic import QUERIES, UNHEARD, recordings
 
@@ -285,3 +287,15 @@ class TestWrongFiles:
 def test_without_a_folder_the_entries_need_predictions() -> None:
     for entry in ("clip-fine-tuned-1", "bmt", "swinbert"):
         assert plan().missing(plan().entries[entry], "v1") == (Need("predictions", entry),)
+
+
+def test_predictions_for_one_split_leave_the_numbers_of_the_other_missing() -> None:
+    segments = {"val-0-0.mp4": {"bounds": [[3, 4], [4, 9.5]]}}
+    made = of(moment_segmentation=segments, moment_retrieval={}, step_captioning={}).benchmark
+    verbs = Verbs(made)
+    verbs.predict("v1", "bmt", "all")
+    verbs.score("v1", "bmt", "all")
+    rows = {row.metric: row for row in table_rows(made, "table4") if row.entry == "bmt"}
+    assert rows["val_recall_05"].value is not None
+    missing = rows["test_507_recall_05"]
+    assert (missing.value, missing.note) == (None, "no method here; needs predictions:bmt")

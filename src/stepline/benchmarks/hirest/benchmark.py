@@ -216,6 +216,10 @@ class Hirest(Benchmark[Entry]):
             return self.clip_score_missing if name == "clip_score" else missing_scorer(name)
         return ()
 
+    def unscored(self, entry: Entry, release: str, metric: str) -> Sequence[Need]:
+        """Return the predictions of your own if they contain no video of the metric's split."""
+        return [Need("predictions", entry.id)] if entry.kind_name in FILES else []
+
     @property
     def clip_features(self) -> str:
         """The name of the frame features that CLIPScore compares with captions."""
@@ -223,8 +227,11 @@ class Hirest(Benchmark[Entry]):
 
     @cached_property
     def clip_score_missing(self) -> Sequence[Need]:
-        """The unmet needs of CLIPScore: frame features and their text tower."""
-        return in_order([*self.footage["hirest"].missing(self.clip_features), *texts.missing_tower(self, "clip")])
+        """The unmet needs of CLIPScore: frame features, with the absent videos, and their text tower."""
+        footage = self.footage["hirest"]
+        needs = [*footage.missing(self.clip_features), *texts.missing_tower(self, "clip")]
+        unseen = footage.is_backbone(self.clip_features) and not footage.pipeline.videos.are_here
+        return in_order([*needs, *([Need("videos", "hirest")] if needs and unseen else [])])
 
     # Tables
 
