@@ -183,7 +183,7 @@ class Tiny(Benchmark[Entry]):
     metrics: ClassVar = {
         "error": Metric(title="Error", lower_is_better=True),
         "near": Metric(title="Near", definition="the share of guesses within a distance", options=("within",)),
-        "n": Metric(title="Numbers", count=True),
+        "n": Metric(title="Numbers", unit="count"),
     }
     sees = (VIDEO, TRAIN, Sees("truth", "the numbers", oracle=True))
     published: ClassVar = {"within": 1}

@@ -41,6 +41,8 @@ def test_a_bound_of_the_paper_is_no_point(tmp_path: Path, value: Any, names: lis
     assert [list(each.get_xdata()) for each in axes.get_lines()][:-2] == drawn
 
 
-@pytest.mark.parametrize(("metric", "name"), [("videos", "Videos"), ("base_sr", "Base SR (%)")])
-def test_counts_are_no_percentages(metric: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("metric", "name"), [("videos", "Videos"), ("duration", "Duration (mean, s)"), ("base_sr", "Base SR (%)")]
+)
+def test_only_percentages_are_labelled_so(metric: str, name: str) -> None:
     assert scores(build([planner("Train", metric, 43)], None), metric).axes[0].get_xlabel() == name

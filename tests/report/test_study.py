@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,12 @@ def test_a_count_is_no_percentage_and_what_has_no_number_is_not_drawn(tmp_path: 
     assert alts(text) == ["Acc in percent: nothing computed yet."]
 
 
+def test_a_metric_without_a_number_is_not_drawn(tmp_path: Path) -> None:
+    asked = [number(score=None), number(metric="map"), number(table="3b", score=None)]
+    text = page(tmp_path, build(asked, None))
+    assert alts(text) == ["mAP in percent: MiniLM L zero-shot 1 min 12.00."]
+
+
 def test_of_many_values_the_highest_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "VALUES_SAID", 2)
     asked = [number(method=str(value), score=score(value)) for value in (10.0, 30.0, 20.0)]
@@ -98,6 +105,13 @@ def test_the_first_figure_of_rows_is_a_file(tmp_path: Path) -> None:
     assert b"<dc:date" not in svg.read_bytes()
     write_figure(svg, build([number(score=None)], None), first_metric)
     assert svg.read_bytes() == render(Figure())
+
+
+def test_the_mark_of_a_truncated_number_is_explained(tmp_path: Path) -> None:
+    explained = "<dt>…</dt><dd>after a number: the paper truncates digits instead of rounding</dd>"
+    for truncated in (True, False):
+        text = page(tmp_path, [replace(row, printed="1.2", truncated=truncated) for row in rows()])
+        assert [explained in text, ">1.2…</td>" in text] == [truncated] * 2
 
 
 def test_examples_stand_below_the_tables(tmp_path: Path) -> None:

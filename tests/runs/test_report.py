@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,9 @@ def test_a_table_is_drawn_by_the_first_metric_that_is_named(made: Tiny, monkeypa
     rows = [row for row in table_rows(made, "table1") if row.release == "first"]
     assert [*figures(made, rows)] == ["error"]
     monkeypatch.setattr(Tiny, "drawn", ("n", "near"))
-    assert [*figures(made, rows)] == ["near"]
+    assert [*figures(made, rows)] == ["near"], "counts are not drawn"
+    monkeypatch.setattr(Tiny, "metrics", Tiny.metrics | {"near": replace(Tiny.metrics["near"], unit="")})
+    assert [*figures(made, table_rows(made, "table1"))] == ["error"], "only percentages are drawn"
     monkeypatch.setattr(Tiny, "figures", lambda self, rows: {row.metric: None for row in rows})
     assert [*figures(made, rows)] == ["error", "near"], "a benchmark can draw itself"
 

@@ -14,7 +14,8 @@ METRICS = {
     "soda_d": Metric(title="SODA-D"),
     "base_sr": Metric(title="Base SR"),
     "novel_sr": Metric(title="Novel SR"),
-    "videos": Metric(title="Videos", count=True),
+    "videos": Metric(title="Videos", unit="count"),
+    "duration": Metric(title="Duration (mean, s)", unit=""),
 }
 SETTINGS = ("baseline", "reference", "zero-shot")
 RERUN = "the number of the same cell in the paper's later edition"

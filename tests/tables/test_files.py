@@ -56,7 +56,7 @@ GOLDEN = """\
 
 | Needs | Numbers | Methods | Command |
 | --- | --- | --- | --- |
-| no configured entry computes it | 1 | Random, baseline (2a) | `add its encoder or context to \
+| no configured entry computes it | 1 | Table 2a: Random (baseline) | `add its encoder or context to \
 config.yaml, or an entry to tables.yaml` |
 
 ## Table 2a, release v0: how to read it
@@ -103,7 +103,11 @@ def golden_lines() -> list[Number]:
 def test_the_markdown_is_laid_out_as_in_the_paper(paper: Path, tmp_path: Path) -> None:
     tables.write_markdown(build(golden_lines(), paper), tmp_path / "table.md", title="A study")
     head, body = re.split(r"\n\n(?=## )", (tmp_path / "table.md").read_text(), maxsplit=1)
-    assert head.startswith("# A study\n\nEach cell: ours (the paper's [another run by its authors, see below]). =")
+    assert head.startswith("# A study\n\nEach cell: ours (the paper's [another run by its authors, see below]) and")
+    assert re.findall(r"^\| (.*?) \| ([a-z]+) \| (.*) \|$", head, re.MULTILINE) == [
+        (tables.MARKS[status], status, tables.MEANINGS[status])
+        for status in ("exact", "within", "differs", "inconsistent", "reference", "needs", "ours")
+    ]
     assert body == GOLDEN
 
 

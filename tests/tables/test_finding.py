@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import pytest
 
 from stepline.benchmark.words import Metric
 from stepline.needs import Need
 from stepline.tables import Row, blind_methods, finding
 from stepline.tables.status import Status
 from tests.tables.numbers import SAMPLE_LIST, build, number, row, score
-
-LOSS = Metric(title="Loss", lower_is_better=True)
 
 
 def said(rows: Sequence[Row], metric: str = "accuracy") -> tuple[str, ...]:
@@ -62,13 +62,14 @@ class TestBest:
             "MiniLM (L, zero-shot, 3 min) has the highest Acc: 13.00 % (paper: 12.39)."
         )
 
-    def test_of_a_loss_the_lowest_is_best(self) -> None:
+    @pytest.mark.parametrize(("unit", "value"), [("%", "1.00 %"), ("", "1.00"), ("count", "1")])
+    def test_of_a_loss_the_lowest_is_best(self, unit: Literal["%", "", "count"], value: str) -> None:
         rows = build(
             [number(entry=name, method=name, score=score(value)) for name, value in (("a", 2.0), ("b", 1.0))], None
         )
-        assert (
-            "b (L, zero-shot, 1 min) has the lowest Loss: 1.00 %" in said([replace(r, measure=LOSS) for r in rows])[0]
-        )
+        loss = Metric(title="Loss", unit=unit, lower_is_better=True)
+        [sentence] = said([replace(r, measure=loss) for r in rows])
+        assert sentence.endswith(f"b (L, zero-shot, 1 min) has the lowest Loss: {value}.")
 
     def test_an_oracle_is_never_the_best(self) -> None:
         rows = build([number(), number(entry="o", method="O", sees=(SAMPLE_LIST,), score=score(99.0))], None)

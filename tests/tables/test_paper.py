@@ -64,7 +64,7 @@ class TestNumbersByRelease:
         text = (tmp_path / "t.md").read_text()
         assert "| Uniform |  | 29.47 (29.46…) = |" in text
         assert "| Uniform |  | 29.47 (36.82) ≠ |" in text
-        assert ". … after a number: the paper truncates digits instead of rounding. Values in percent unless" in text
+        assert " … after a number: the paper truncates digits instead of rounding. Values in percent unless" in text
         assert "…" not in tables.legend(found[1:])
         assert [each["paper"] for each in cells(found, tmp_path)] == ["29.46", "36.82", "42.44"]
 
@@ -72,8 +72,7 @@ class TestNumbersByRelease:
         tables.write_markdown(build(self.lines(36.82), cut), tmp_path / "t.md", title="T")
         text = (tmp_path / "t.md").read_text()
         assert "| Setting | Method | Modality | SODA-D |" in text
-        assert "| PDVC, (3) |" not in text
-        assert "| PDVC (3) |" in text
+        assert "| Table 3: PDVC |" in text
         assert "unlimited" not in text
 
 

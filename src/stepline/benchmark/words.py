@@ -1,7 +1,7 @@
 """The vocabulary of tables: metrics, inputs that a method may see, and options with their published values."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -9,13 +9,14 @@ class Metric:
     """A column of a table.
 
     title: its heading. definition: a sentence from which its values can be computed by hand, for `stepline explain`.
-    count: it is a whole number instead of a percentage. lower_is_better: its direction. options: the keys of
+    unit: "count" for whole numbers, "" for other numbers that are not percentages; their unit is in the title. Only
+    percentages are drawn and determine the best method. lower_is_better: its direction. options: the keys of
     ``metrics`` in the configuration that affect it, without those of intervals.
     """
 
     title: str
     definition: str = ""
-    count: bool = False
+    unit: Literal["%", "count", ""] = "%"
     lower_is_better: bool = False
     options: tuple[str, ...] = ()
 

@@ -27,7 +27,7 @@ def scores(rows: Sequence[Row], metric: str) -> Figure:
         axes.set_yticks(range(len(shown)), [_name(row) for row in shown])
         axes.set_ylim(len(shown) - 0.5, -0.5)
         measure = measures(rows)[metric]
-        axes.set_xlabel(measure.title if measure.count else f"{measure.title} (%)")
+        axes.set_xlabel(f"{measure.title} (%)" if measure.unit == "%" else measure.title)
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
     return figure
 

@@ -43,8 +43,8 @@ def write_study(
 ) -> None:
     """Write the page as one self-contained HTML file without network access. Equal inputs produce equal bytes.
 
-    rows: the rows of all tables. figures: returns the figures of a table on one release by metric; it is called if
-    there are numbers to draw, ours or the paper's. explain: returns the command that explains a row, or "". spreads:
+    rows: the rows of all tables. figures: returns the figures of a table on one release by metric, from its rows with a
+    number to draw, ours or the paper's. explain: returns the command that explains a row, or "". spreads:
     figures of per-video values. shown: ``title`` and ``how_to_read``; ``examples`` (figures of single videos),
     ``examples_title`` and ``how_to_read_examples``.
 
@@ -70,6 +70,7 @@ def write_study(
         marks=tables.MARKS,
         meanings=tables.MEANINGS,
         oracles=list(dict.fromkeys(each.text for row in rows for each in row.sees if each.oracle)),
+        truncated=tables.TRUNCATES if any(row.truncated for row in rows) else "",
         rerun=next((row.rerun_note for row in rows if row.rerun), ""),
         blind=tables.blind_methods(rows),
         missing=tables.missing(rows),
@@ -103,8 +104,7 @@ def _drawn(rows: Sequence[Row], figures: "Figures") -> "dict[tuple[str, str, str
 
     return {
         (*group, metric): figure
-        for group, part in tables.groups(rows).items()
-        if any(map(has_number, part))
+        for group, part in tables.groups([row for row in rows if has_number(row)]).items()
         for metric, figure in figures(part).items()
     }
 
@@ -129,7 +129,8 @@ def _said(rows: Sequence[Row], metric: str) -> str:
     if len(values) > VALUES_SAID:
         _, best = max(zip(known, values, strict=True), key=lambda each: each[0][0])
         values = [f"{len(values)} values, listed in the tables below; the highest is {best}"]
-    return f"{measure.title}{'' if measure.count else ' in percent'}: {'; '.join(values) or 'nothing computed yet'}."
+    unit = " in percent" if measure.unit == "%" else ""
+    return f"{measure.title}{unit}: {'; '.join(values) or 'nothing computed yet'}."
 
 
 def _name(row: Row) -> str:

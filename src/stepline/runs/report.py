@@ -51,10 +51,10 @@ def write_picture(benchmark: Benchmark[Any], file: str) -> None:
 def figures(benchmark: Benchmark[Any], rows: Sequence[Row]) -> "Mapping[str, Figure]":
     """Return the figures of a table on one release, by metric: the benchmark's own, otherwise one line per method.
 
-    Counts are not drawn.
+    Only percentages are drawn.
     """
     from stepline.report.figure_scores import scores
 
-    measured = [row.metric for row in rows if not row.measure.count]
+    measured = [row.metric for row in rows if row.measure.unit == "%"]
     metric = next((metric for metric in [*benchmark.drawn, *measured] if metric in measured), "")
     return benchmark.figures(rows) or ({metric: scores(rows, metric)} if metric else {})

@@ -17,12 +17,12 @@ from stepline.tables.lines import NumberLine, computed, lines
 from stepline.tables.number import Number
 from stepline.tables.paper import read_paper
 from stepline.tables.rows import COLUMNS, UNDECLARED, Row, build
-from stepline.tables.status import MARKS, MEANINGS, Status
+from stepline.tables.status import MARKS, MEANINGS, TRUNCATES, Status
 from stepline.tables.text import metric_text, percent
 
 __all__ = [
-    "COLUMNS", "MARKS", "MEANINGS", "UNDECLARED", "Finding", "Number", "NumberLine", "Panel", "Row", "Status",
-    "blind_methods", "build", "computed", "context_name", "facts", "finding", "groups", "is_oracle", "legend", "lines",
-    "markdown_table", "measures", "metric_text", "missing", "panels", "percent", "read_paper", "sees_text", "write_csv",
-    "write_lines", "write_markdown",
+    "COLUMNS", "MARKS", "MEANINGS", "TRUNCATES", "UNDECLARED", "Finding", "Number", "NumberLine", "Panel", "Row",
+    "Status", "blind_methods", "build", "computed", "context_name", "facts", "finding", "groups", "is_oracle", "legend",
+    "lines", "markdown_table", "measures", "metric_text", "missing", "panels", "percent", "read_paper", "sees_text",
+    "write_csv", "write_lines", "write_markdown",
 ]  # fmt: skip

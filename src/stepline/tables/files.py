@@ -9,6 +9,7 @@ from stepline.printable import printable
 from stepline.tables.layout import Panel, facts, groups, missing, panels
 from stepline.tables.lines import LINE_COLUMNS, computed
 from stepline.tables.rows import COLUMNS, TRUNCATED, Row
+from stepline.tables.status import MARKS, MEANINGS, TRUNCATES
 from stepline.tables.text import metric_text, number_text, value_text
 
 
@@ -34,30 +35,31 @@ def _csv_cell(row: Row, column: str) -> str:
     if isinstance(value, tuple):
         return ";".join(map(str, value))
     if isinstance(value, float):
-        return metric_text(row.measure, value) if row.measure.count else f"{round(value, 4) + 0.0:.4f}"
+        return metric_text(row.measure, value) if row.measure.unit == "count" else f"{round(value, 4) + 0.0:.4f}"
     return value_text(value)
-
-
-_LEGEND = (
-    "Each cell: ours (the paper's [another run by its authors, see below]). "
-    "= exact to the printed digits; ≈ within the stated tolerance or bound; ? inconclusive: within it, but so is a "
-    "blind baseline; ≠ differs; † not comparable; "
-    "‡ the paper's number cannot be right; ref: copied from the paper; needs: no value yet. "
-)
 
 
 def legend(rows: Sequence[Row]) -> str:
     """Return the legend of the cells in laid-out tables."""
-    counted = any(row.measure.count for row in rows)
+    counted = any(row.measure.unit == "count" for row in rows)
     truncated = any(row.truncated for row in rows)
-    cut = f"{TRUNCATED} after a number: the paper truncates digits instead of rounding. " if truncated else ""
+    cut = f" {TRUNCATED} after a number: {TRUNCATES}." if truncated else ""
     whole = ", counts as whole numbers" if counted else ""
-    return f"{_LEGEND}{cut}Values in percent unless a column says otherwise{whole}."
+    return (
+        f"Each cell: ours (the paper's [another run by its authors, see below]) and the mark of its status.{cut} "
+        f"Values in percent unless a column says otherwise{whole}."
+    )
 
 
 def write_markdown(rows: Sequence[Row], path: Path | str, *, title: str) -> None:
     """Write the rows laid out as in the paper, then the missing numbers, then notes on how to read the tables."""
-    parts = [f"# {title}", f"{legend(rows)} Bold: a method with input that no real system would have."]
+    statuses = {row.status for row in rows}
+    marks = [(mark, status, MEANINGS[status]) for status, mark in MARKS.items() if status in statuses]
+    parts = [
+        f"# {title}",
+        f"{legend(rows)} Bold: a method with input that no real system would have.",
+        markdown_table(("Mark", "Status", "Meaning"), marks),
+    ]
     for panel in panels(rows):
         parts += [f"## {panel.title}", _markdown_panel(panel)]
     gaps = missing(rows)

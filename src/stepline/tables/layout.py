@@ -139,7 +139,7 @@ def _cell_text(row: Row) -> str:
 
 @dataclass(frozen=True)
 class Missing:
-    """Numbers with the same missing inputs: what they need, the command that computes them, and their methods."""
+    """Numbers with the same missing inputs: what they need, the command that computes them, their methods by table."""
 
     needs: str
     command: str
@@ -149,20 +149,20 @@ class Missing:
 
 def missing(rows: Sequence[Row]) -> list[Missing]:
     """Return the rows with status ``needs``, grouped by missing inputs and command."""
-    groups: dict[tuple[str, str], list[Row]] = {}
+    lacking: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.status == "needs":
-            groups.setdefault((", ".join(map(str, row.needs)) or row.note, row.command), []).append(row)
+            lacking.setdefault((", ".join(map(str, row.needs)) or row.note, row.command), []).append(row)
     return [
         Missing(
             needs=needs,
             command=command,
             methods=tuple(
-                dict.fromkeys(f"{', '.join(filter(None, [row.method, row.setting]))} ({row.table})" for row in group)
+                dict.fromkeys(f"Table {table}: {_methods(part)}" for (table, _), part in groups(group).items())
             ),
             count=len(group),
         )
-        for (needs, command), group in groups.items()
+        for (needs, command), group in lacking.items()
     ]
 
 

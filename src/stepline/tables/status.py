@@ -8,7 +8,7 @@
 ``inconsistent``    the paper's number cannot be right; the evidence is in its CSV file and in the note
 ``not comparable``  another release, split, protocol or option than the paper's, a subset, or missing or partly read
                     videos
-``exact``           the value rounds to the printed digits
+``exact``           the value rounds to the printed digits, or truncates to them where the paper does
 ``within``          the value is within the tolerance, or below a printed bound such as ``<0.01``; the tolerance and its
                     source are in the paper's CSV file and in the note
 ``inconclusive``    the value is within the tolerance, but a blind baseline would be too, in more than one of 20 draws
@@ -44,7 +44,7 @@ MARKS: dict[Status, str] = {
     "ours": "",
 }
 MEANINGS: dict[Status, str] = {
-    "exact": "our value rounds to the printed digits",
+    "exact": "our value rounds to the printed digits, or truncates to them where the paper does",
     "within": "our value is within the tolerance (the note gives its source) or below a printed bound",
     "inconclusive": "our value is within the tolerance, but so is a blind baseline in more than one of 20 draws",
     "differs": "our value is outside the tolerance, or no tolerance is justified",
@@ -54,6 +54,7 @@ MEANINGS: dict[Status, str] = {
     "needs": 'no value yet: the note names all that is missing; with "no method here", your own predictions fill it',
     "ours": "the paper has no such number",
 }
+TRUNCATES = "the paper truncates digits instead of rounding"
 PARTIAL = (
     ("n_videos", "n_listed", "videos"),
     ("n_queries", "queries_listed", "queries"),
@@ -104,7 +105,7 @@ def judge(
         difference, source = value - paper.value, f"tolerance ±{paper.tolerance or 0:g}: {paper.tolerance_source}"
         step = Decimal(1).scaleb(-paper.decimals)
         if paper.truncated and Decimal(repr(round(value, 8))).quantize(step, ROUND_DOWN) == Decimal(paper.printed):
-            return Judged("exact", difference, ["the paper truncates digits instead of rounding"])
+            return Judged("exact", difference, [TRUNCATES])
         if round_half_up(value, step) == Decimal(paper.printed):
             return Judged("exact", difference)
     if paper.interval is None:

@@ -17,13 +17,13 @@ def percent(value: float) -> str:
 
 
 def metric_text(metric: Metric, value: float) -> str:
-    """Return a metric's value as text: a whole number for a count, otherwise a percentage without unit."""
-    return str(round_half_up(value, Decimal(1))) if metric.count else percent(value)
+    """Return a metric's value as text without unit: a whole number for a count, otherwise with 2 decimals."""
+    return str(round_half_up(value, Decimal(1))) if metric.unit == "count" else percent(value)
 
 
 def shown_value(metric: Metric, value: float) -> str:
     """Return a metric's value with its unit."""
-    return metric_text(metric, value) + ("" if metric.count else " %")
+    return metric_text(metric, value) + (" %" if metric.unit == "%" else "")
 
 
 def difference_text(metric: Metric, difference: float) -> str:

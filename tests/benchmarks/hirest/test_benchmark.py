@@ -11,7 +11,7 @@ from stepline.asr.transcript import Sentence, write
 from stepline.availability import write_manifest
 from stepline.benchmark import Job
 from stepline.benchmarks.hirest import texts
-from stepline.benchmarks.hirest.metrics import CAPTIONS, MOMENTS, RETRIEVAL, SEGMENTS, split_of
+from stepline.benchmarks.hirest.metrics import CAPTIONS, METRICS, MOMENTS, RETRIEVAL, SEGMENTS, split_of
 from stepline.errors import ConfigError
 from stepline.needs import Need
 from stepline.runs.table import table_rows
@@ -33,6 +33,11 @@ def test_distractors_are_wanted_where_videos_are_retrieved(tables: list[str] | N
     assert {each.video for each in recordings()} <= listed
     assert (listed & {*OTHERS} == {*OTHERS}) == distractors
     assert bool(listed & {*OTHERS}) == distractors
+
+
+def test_means_and_scores_from_0_to_1_are_no_percentages() -> None:
+    others = {name for name, metric in METRICS.items() if metric.unit == ""}
+    assert others == {name for name, metric in METRICS.items() if "(" in metric.title}
 
 
 class TestTranscripts:

@@ -64,6 +64,7 @@ CAPTIONS = {
     f"{split}_{name}": Metric(
         title=f"{split} {title}",
         definition=f"{definition}, of the caption of each annotated step against the annotated one",
+        unit="" if name in ("bert_score", "clip_score") else "%",
         options=("entailment",) if name == "entailment" else (),
     )
     for split in ("val", "test_507")
@@ -80,8 +81,8 @@ CAPTIONS = {
     )
 }
 STATISTICS = {
-    name: Metric(title=title, definition=definition, count=count)
-    for name, title, definition, count in (
+    name: Metric(title=title, definition=definition, unit="count" if counted else "")
+    for name, title, definition, counted in (
         ("videos", "Videos", "the number of videos of all splits", True),
         ("stepped", "Videos with steps", "the number of videos with public steps", True),
         ("steps", "Steps", "the number of public steps", True),

@@ -78,7 +78,7 @@ PARTS = {
 }
 """The splits of each part in Table 1; the paper does not have ``val_unseen``."""
 COUNTS = {
-    name: Metric(title=name.capitalize(), definition=f"the number of {name} of the part of the release", count=True)
+    name: Metric(title=name.capitalize(), definition=f"the number of {name} of the part of the release", unit="count")
     for name in ("hours", "videos", "segments", "activities")
 }
 METRICS = GROUNDING | MATCHES | DROPPED | RECALL | CROSSTASK | COUNTS

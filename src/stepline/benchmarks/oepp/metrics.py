@@ -24,11 +24,13 @@ METRICS = {
         ("miou", "mIoU", "the mean over windows of the IoU of the sets of predicted and true actions"),
     )
 } | {
-    name: Metric(title=name.capitalize(), definition=f"the number of {name} of the release, or of its part", count=True)
+    name: Metric(
+        title=name.capitalize(), definition=f"the number of {name} of the release, or of its part", unit="count"
+    )
     for name in COUNTED
 }
 METRICS["actions"] = Metric(
-    title="Actions in the pool", definition="the size of the action pool of the release, or of its part", count=True
+    title="Actions in the pool", definition="the size of the action pool of the release, or of its part", unit="count"
 )
 
 
