@@ -19,7 +19,7 @@ from stepline.backbones.sentence import sentence_spec
 from stepline.media import REVISION as MEDIA
 from stepline.media import SHOTS_REVISION as SHOTS
 from stepline.plans import BENCHMARKS
-from stepline.syntax import code_text
+from stepline.syntax import code_text, imported
 
 SOURCE = Path(__file__).parents[2] / "src" / "stepline"
 RECORDED = Path(__file__).with_name("revisions.json")
@@ -129,14 +129,8 @@ def reached(package: str, *modules: str) -> list[str]:
             continue
         found[module] = str(path.relative_to(SOURCE))
         if module in modules or module.startswith(followed):
-            waiting += imported(path.read_text(encoding="utf-8"))
+            waiting += imported(ast.parse(path.read_text(encoding="utf-8")), module.rpartition(".")[0])
     return sorted(found.values())
-
-
-def imported(source: str) -> list[str]:
-    """Return the names of all that a module imports, also within functions."""
-    froms = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
-    return [name for node in froms for each in node.names for name in (f"{node.module}", f"{node.module}.{each.name}")]
 
 
 for benchmark in BENCHMARKS:

@@ -8,6 +8,7 @@ import pytest
 
 from stepline.benchmark import source
 from stepline.benchmark.source import source_digest
+from stepline.benchmarks.hirest.benchmark import Hirest
 from stepline.io import write_text
 from stepline.syntax import code_text
 
@@ -129,6 +130,18 @@ class TestDigest:
         (tmp_path / "metrics/plans.py").write_text("y = 2\n")
         assert digest(0) != before[0]
         assert digest(1) == before[1]
+
+    def test_the_metrics_of_another_study_play_no_part_in_scores(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        read, found = source._read, set[str]()
+
+        def record(path: Path, module: str) -> Any:
+            found.add(module)
+            return read(path, module)
+
+        monkeypatch.setattr(source, "_read", record)
+        Hirest.scoring_source()
+        assert {"stepline.metrics.transformer", "stepline.metrics.step_captions"} <= found
+        assert not {"stepline.metrics", "stepline.metrics.plans", "stepline.metrics.soda"} & found
 
     def test_a_comment_plays_no_part(self, digest: Callable[..., str]) -> None:
         assert digest(**changed("methods/first.py", "N = 1", 'N = 1  # a number\n    """Of it."""')) == digest()

@@ -55,6 +55,11 @@ def test_the_steps_of_primary_tasks_are_read_in_the_order_of_their_files(root: s
     )
 
 
+def test_a_segment_that_ends_before_it_starts_is_left_out() -> None:
+    found = load(archive(FILES | {f"{ROOT}annotations/53193_a-1.csv": "1,3,2\n1,2,2\n2,3.5,3.25\n"}))
+    assert found.videos["53193", "a-1"] == (Step(action="add coffee", start_s=2.0, end_s=2.0),)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -69,7 +74,7 @@ def test_the_steps_of_primary_tasks_are_read_in_the_order_of_their_files(root: s
         ("annotations/53193_a-1.csv", "0,1,2\n", "'Make a Latte' has no step '0'"),
         ("annotations/53193_a-1.csv", "-1,1,2\n", "'Make a Latte' has no step '-1'"),
         ("annotations/53193_a-1.csv", "1,1\n", "53193_a-1.csv: '1,1' does not have 3 fields"),
-        ("annotations/53193_a-1.csv", "1,3,2\n", "53193_a-1.csv: the segment 3.0, 2.0 of 'add coffee' is not valid"),
+        ("annotations/53193_a-1.csv", "1,-1,2\n", "53193_a-1.csv: the segment -1.0, 2.0 of 'add coffee' is not valid"),
         ("annotations/53193_a-1.csv", "1,x,2\n", "53193_a-1.csv: could not convert string to float: 'x'"),
         ("annotations/53193_a-1.csv", "1,nan,2\n", "the segment nan, 2.0"),
     ],

@@ -24,7 +24,9 @@ def add(verbs: "SubParsers") -> None:
         help="the line: CONTEXT is a window length such as 180s, or all",
     )
     verb.add_argument("--metric", default="", help="only this metric, as in the table's column metric")
-    verb.add_argument("--videos", action="store_true", help="also print the value and the weight of each video")
+    verb.add_argument(
+        "--videos", action="store_true", help="also print the value and the weight of each video or other unit"
+    )
     verb.set_defaults(run=_explain)
 
 

@@ -45,7 +45,8 @@ def load(file: Path) -> CrossTask:
     """Return the content of ``crosstask_release.zip`` in its order, without extracting it.
 
     Its files may be in a folder of the archive; other members are ignored. Videos without an annotation file or a
-    primary task are left out. Raises ReleaseError if the archive is damaged or has another form.
+    primary task are left out, and so are segments that end before they start. Raises ReleaseError if the archive is
+    damaged or has another form.
     """
     try:
         with ZipFile(file) as archive:
@@ -115,6 +116,9 @@ def _steps(name: str, lines: list[str], task: Task) -> Iterator[Step]:
         if not number.isdecimal() or not 1 <= int(number) <= len(task.actions):
             raise ValueError(f"{name}: {task.title!r} has no step {number!r}")
         try:
-            yield Step(action=task.actions[int(number) - 1], start_s=float(start_s), end_s=float(end_s))
+            start, end = float(start_s), float(end_s)
+            if end < start:
+                continue
+            yield Step(action=task.actions[int(number) - 1], start_s=start, end_s=end)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None

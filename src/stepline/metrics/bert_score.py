@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.metrics import transformer
+import stepline.metrics.transformer as transformer
 from stepline.needs import Need
 from stepline.progress import progress
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+import stepline.metrics.transformer as transformer
 from stepline.errors import StoreError
-from stepline.metrics import transformer
 from stepline.needs import Need
 from stepline.progress import progress
 

@@ -16,6 +16,7 @@ from stepline.benchmark.plan import read_score
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.invocation import Invocation, current
 from stepline.io import sha256_file
+from stepline.needs import Need, in_order
 from stepline.printable import printable
 from stepline.runs.record import read_record
 
@@ -27,7 +28,14 @@ FILES = 5
 ENDS = 3
 """The number of videos with the lowest values, and with the highest, that a summary names."""
 DEFINED = 9
-"""The largest number of metrics that are printed with their definitions and summaries by video."""
+"""The largest number of metrics that are printed with their definitions and summaries of single values."""
+UNITS = "values are in percent, unless a title or definition names another unit; counts are whole numbers"
+"""The second line of the text."""
+COLUMNS = (
+    *("table", "entry", "method", "context_s", "metric", "value", "paper", "release", "split", "inputs", "ci_low"),
+    *("ci_high", "spec", "status", "note", "command"),
+)
+"""The columns of a table that are read."""
 
 
 def explain(
@@ -37,29 +45,30 @@ def explain(
 
     path: a table, ``results/<study>/<file>.csv``, whose line the other arguments name (context: as in paths, such as
     ``180s``, or ``all``); or, without them, a score, ``results/<study>/scores/<release>/<entry>/<context>.json``.
-    metric: the only metric to explain; all by default. videos: whether to list the value of each video. Raises
-    ConfigError if there is no such file, line or metric, MissingError if the line was not computed, StoreError if a
-    record, the score or the predictions are damaged.
+    metric: the only metric to explain; all by default. videos: whether to list the value of each video, or of each
+    other unit. Raises ConfigError if there is no such file, line or metric, MissingError if the line was not computed,
+    StoreError if the table, a record, the score or the predictions are damaged.
     """
-    place, lines = _line(path, entry, context, release) if entry else (_place(path), [])
-    record, score = _record(path, place), read_score(paths.scores(*place))
-    if not (rows := lines or [_cells(name, result) for name, result in score["metrics"].items()]):
+    place, lines = _line(path, entry, context, release, metric) if entry else (_place(path), [])
+    scores = paths.scores(*place)
+    if not scores.is_file():
+        raise MissingError(f"{scores} does not exist: run `{current().command(str(scores), {})}`")
+    record, score = _record(path, place), read_score(scores)
+    if not (rows := lines or [_cells(name, result, place[3]) for name, result in score["metrics"].items()]):
         raise MissingError(f"{path} has no number; its job needs {', '.join(score['needs']) or 'nothing'}")
-    if metric and not any(row["metric"] == metric for row in rows):
-        known = ", ".join(dict.fromkeys(row["metric"] for row in rows)) or "none"
-        raise ConfigError(f"{path} has no metric {metric!r} of {place[2]}; its metrics are {known}")
-    rows = [row for row in rows if metric in ("", row["metric"])]
+    rows = _of_metric(rows, metric, path, place[2])
     measured = {row["metric"]: score["metrics"].get(row["metric"], {}) for row in rows}
     of_table = f": {lines[0]['method']}, Table {lines[0]['table']} of {place[0]}" if lines else f" of {place[0]}"
-    text = [f"{place[2]} on {place[1]} at {context or place[3]}{of_table}", ""]
-    short = len(rows) > DEFINED
-    for row in rows:
-        text += [_number(row), *([] if short else _measure(measured[row["metric"]]))]
-    text += ["", *_made_by(place, record, score, lines), ""]
+    text = [f"{place[2]} on {place[1]} at {context or place[3]}{of_table}", UNITS, ""]
+    short = len(measured) > DEFINED
+    for name, result in measured.items():
+        text += dict.fromkeys(_number(row, result, context) for row in rows if row["metric"] == name)
+        text += [] if short else _measure(result)
+    text += ["", *_made_by(place, record, score, rows), ""]
     if short:
-        text.append(f"definitions, and values by video: name one of these {len(rows)} metrics with --metric")
+        text.append(f"definitions and single values: name one of these {len(measured)} metrics with --metric")
     if not short or videos:
-        text += ["by video:", *_by_video(measured, listed=videos)]
+        text += ["single values:", *_by_video(measured, listed=videos)]
     return "\n".join(map(printable, text))
 
 
@@ -71,64 +80,99 @@ def _place(score: Path) -> Place:
             f"{score} is no score: name results/STUDY/scores/RELEASE/ENTRY/CONTEXT.json, or a table and its line, "
             "results/STUDY/TABLE.csv ENTRY CONTEXT RELEASE"
         )
-    if not score.is_file():
-        raise MissingError(f"{score} does not exist: run `{current().command(str(score), {})}`")
     return study, release, entry, context
 
 
-def _cells(metric: str, result: Mapping[str, Any]) -> Cells:
+def _of_metric(rows: Sequence[Cells], metric: str, path: Path, entry: str) -> Sequence[Cells]:
+    """Return the rows of a metric, all if it is ""; raise ConfigError if there are none."""
+    known = dict.fromkeys(row["metric"] for row in rows)
+    if metric not in ("", *known):
+        raise ConfigError(f"{path} has no metric {metric!r} of {entry}; its metrics are {', '.join(known)}")
+    return [row for row in rows if metric in ("", row["metric"])]
+
+
+def _cells(metric: str, result: Mapping[str, Any], context: str) -> Cells:
     """Return a number of a score in the form of a table's row."""
     low, high = (f"{bound:.4f}" for bound in result["ci"]) if result["ci"] else ("", "")
     value = {"value": f"{result['value']:.4f}", "ci_low": low, "ci_high": high}
-    return {"metric": metric, "split": result.get("split", ""), **value, "paper": "", "status": "", "note": ""}
+    about = {"metric": metric, "split": result.get("split", ""), "context": context}
+    return {**about, **value, "paper": "", "status": "", "note": ""}
 
 
-def _line(table: Path, entry: str, context: str, release: str) -> tuple[Place, Sequence[Cells]]:
-    """Return the job of a line and the line's rows."""
+def _line(table: Path, entry: str, context: str, release: str, metric: str) -> tuple[Place, Sequence[Cells]]:
+    """Return the job of a line and the line's rows, of one metric if it is named."""
     study, rows = table.parent.name, _rows(table)
-    lines = [row for row in rows if (row["entry"], row["release"]) == (entry, release)]
+    lines: Sequence[Cells] = [row for row in rows if (row["entry"], row["release"]) == (entry, release)]
     if not lines:
         releases = sorted({row["release"] for row in rows if row["entry"] == entry})
         known = releases or sorted({row["entry"] for row in rows if row["entry"]})
         what = "releases are" if releases else "entries are"
         raise ConfigError(f"{table} has no line for {entry!r} on {release!r}; its {what} {', '.join(known)}")
-    if not any(row["spec"] or row["status"] == "needs" for row in lines):
+    lines = _of_metric(lines, metric, table, entry)
+    counted = any(row["value"] or row["status"] != "needs" for row in lines)
+    if counted and not any(row["spec"] for row in lines):
         raise ConfigError(
             f"{entry} on {release} has no predictions: its numbers are the paper's, or counts of the release"
         )
-    specs = {row["spec"] for row in lines if _context(row) == context}
-    for path in sorted(paths.predictions(study, release, entry, context).parent.glob("*.json")):
+    asked = [row for row in lines if row["context"] == context]
+    predictions = paths.predictions(study, release, entry, context)
+    for path in sorted(predictions.parent.glob("*.json")):
         spec = read_record(path)["spec"]  # a line may show at its window length the numbers of another job
-        if path.stem == context or spec in specs:
+        if path.stem == context or spec in {row["spec"] for row in asked}:
             shown = [row for row in lines if row["spec"] == spec]
-            if shown := [row for row in shown if _context(row) == context] or shown:
+            if shown := [row for row in shown if row in asked] or shown:
                 return (study, release, entry, path.stem), shown
             break
-    if said := dict.fromkeys(f"{row['note']}: {row['command']}" for row in lines if row["status"] == "needs"):
-        raise MissingError(f"{entry} on {release} at {context} was not computed: {'; '.join(said)}")
-    if not paths.predictions(study, release, entry, context).exists():
-        known = list(dict.fromkeys(map(_context, lines)))
+    if predictions.exists():
+        return (study, release, entry, context), lines
+    if not asked:
+        known = list(dict.fromkeys(row["context"] for row in lines))
         raise MissingError(
             f"{entry} on {release} at {context} has no line; choose a window length from {', '.join(known)}"
         )
-    return (study, release, entry, context), lines
+    if not any(row["spec"] for row in asked):
+        raise MissingError(f"{entry} on {release} at {context} was not computed: {_lacks(asked)}")
+    raise MissingError(
+        f"{predictions} does not exist: name the table in its own folder, results/STUDY, or run "
+        f"`{current().command(str(table), {})}`"
+    )
+
+
+def _lacks(rows: Sequence[Cells]) -> str:
+    """Return the needs of rows, each once, and one command that fills them all."""
+    notes = (part for row in rows for part in row["note"].split("; ") if part.startswith("needs "))
+    needs = in_order(Need.parse(need) for note in notes for need in note.removeprefix("needs ").split(", "))
+    commands = sorted({row["command"] for row in rows} - {""}, key=lambda each: (-len(each), each))
+    parts = [each.split(" && ") for each in commands]
+    together = dict.fromkeys([step for steps in parts for step in steps[:-1]] + [steps[-1] for steps in parts])
+    run = f"; run `{' && '.join(together)}`" if together else ""
+    return f"it needs {', '.join(map(str, needs))}{run}"
 
 
 def _rows(table: Path) -> list[dict[str, str]]:
+    """Return the rows of a table, each with its window length as in paths under ``context``."""
     if not table.is_file():
         raise MissingError(
             f"{table} does not exist: run `{current().command(str(table), {})}`, or name the score of one line, "
             f"{table.parent}/scores/RELEASE/ENTRY/CONTEXT.json"
         )
-    with open(table, newline="", encoding="utf-8") as file:
-        rows = csv.DictReader(file)
-        if not {"entry", "release"} <= {*(rows.fieldnames or ())}:
-            raise ConfigError(f"{table} has no entries: name a table of a study, such as results/pss/table1.csv")
-        return list(rows)
+    try:
+        with open(table, newline="", encoding="utf-8") as file:
+            rows = csv.DictReader(file, strict=True)
+            if lacking := [each for each in COLUMNS if each not in (rows.fieldnames or ())]:
+                raise ConfigError(
+                    f"{table} has no column {lacking[0]}, so its lines name no predictions: name a table such as "
+                    "results/pss/table1.csv, or a score"
+                )
+            return [_row(row) for row in rows]
+    except (ValueError, csv.Error) as error:
+        raise StoreError(f"{table} is damaged ({error}): remove it and run the same again") from None
 
 
-def _context(row: Cells) -> str:
-    return paths.context_label(float(row["context_s"]) if row["context_s"] else None)
+def _row(row: dict[str, str]) -> dict[str, str]:
+    if None in (*row, *row.values()):
+        raise ValueError("a line has more or fewer cells than the head")
+    return row | {"context": paths.context_label(float(row["context_s"]) if row["context_s"] else None)}
 
 
 def _record(result: Path, place: Place) -> dict[str, Any]:
@@ -140,14 +184,25 @@ def _record(result: Path, place: Place) -> dict[str, Any]:
     return read_record(predictions.with_suffix(".json"))
 
 
-def _number(row: Cells) -> str:
-    """Return a number, beside the paper's."""
-    value = row["value"] or "no value"
-    value += f", 95 % interval {row['ci_low']} to {row['ci_high']}" if row["ci_low"] else ""
+def _number(row: Cells, result: Mapping[str, Any], context: str) -> str:
+    """Return a number, beside the paper's. context: the named one; a paper's number for another one says which."""
+    cells = [row["value"], row["ci_low"], row["ci_high"]]
+    if result and cells[0] == f"{result['value']:.4f}":
+        cells = [_digits(each) for each in (result["value"], *(result["ci"] or ()))]
+    value, *interval = [each for each in cells if each] or ["no value"]
+    if interval:
+        over = f" over {result['units']}" if "units" in result else ""
+        value += f", 95 % interval {' to '.join(interval)}{over}"
     paper = f"the paper prints {row['paper']}" if row["paper"] else ""
     status = row["status"] if row["status"] != "needs" else ""
     said = "; ".join(filter(None, [value, ": ".join(filter(None, [paper, status])), row["note"]]))
-    return f"{row['metric']} on {row['split']}: {said}"
+    at = f" at {row['context']}" if paper and row["context"] != context else ""
+    return f"{row['metric']} on {row['split']}{at}: {said}"
+
+
+def _digits(value: float) -> str:
+    """Return a value with four decimals, or with four digits if it is small."""
+    return f"{value:.4f}" if abs(value) >= 0.1 or not value else f"{value:.4g}"
 
 
 def _measure(result: Mapping[str, Any]) -> Iterator[str]:
@@ -156,20 +211,20 @@ def _measure(result: Mapping[str, Any]) -> Iterator[str]:
         about = [f"{key}={json.dumps(value)}" for key, value in result.get("options", {}).items()]
         about += [f"{n} {key.removeprefix('n_').replace('_', ' ')}" for key, n in result.items() if isinstance(n, int)]
         if len(seeds := result["seeds"]) > 1:
-            about.append("seeds " + ", ".join(f"{s}: {v:.4f}" for s, v in zip(seeds, result["per_seed"], strict=True)))
+            about.append(
+                "seeds " + ", ".join(f"{s}: {_digits(v)}" for s, v in zip(seeds, result["per_seed"], strict=True))
+            )
         yield f"  {result.get('title', '')}: {result.get('definition') or 'no definition'} ({'; '.join(about)})"
 
 
-def _made_by(
-    place: Place, record: Mapping[str, Any], score: Mapping[str, Any], lines: Sequence[Cells]
-) -> Iterator[str]:
+def _made_by(place: Place, record: Mapping[str, Any], score: Mapping[str, Any], rows: Sequence[Cells]) -> Iterator[str]:
     predictions, scores = paths.predictions(*place), paths.scores(*place)
     yield f"spec {record['spec']}: {json.dumps(record['record'], sort_keys=True, ensure_ascii=False)}"
     yield f"options: {json.dumps(record['options'], sort_keys=True, ensure_ascii=False)}"
-    yield from (f"sees: {row['inputs'] or 'nothing'}" for row in lines[:1])
+    yield from (f"sees: {row['inputs'] or 'nothing'}" for row in rows[:1] if "inputs" in row)
     yield f"predictions: {predictions}, {_columns(predictions)}"
-    drawn = score.get("bootstrap")
-    intervals = f"intervals by bootstrap over videos, {drawn['samples']} samples, seed {drawn['seed']}" if drawn else ""
+    drawn = score.get("bootstrap") if any(row["ci_low"] for row in rows) else None
+    intervals = f"intervals by bootstrap, {drawn['samples']} samples, seed {drawn['seed']}" if drawn else ""
     yield "; ".join(filter(None, [f"scores: {scores}{_source(score)}", intervals, score.get("selection")]))
     yield f"method: {record['method']['module']}{_source(record['method'])}"
     version, commit = record["stepline"]["version"], record["stepline"]["commit"]
@@ -230,15 +285,15 @@ def _by_video(measured: Mapping[str, Mapping[str, Any]], *, listed: bool) -> Ite
         weights = result["weights"]
         total = math.fsum(weights.values()) or 1
         mean = math.fsum(value * weights[video] for video, value in values.items()) / total
-        units = "videos" if result["n_videos"] == len(values) else "units"
         least, most = (100 * bound(weights.values()) / total for bound in (min, max))
         count = f"each counts {least:.2f}{f' to {most:.2f}' if most > least else ''} %"
-        said = "the value" if math.isclose(mean, result["value"], abs_tol=1e-6) else f"{mean:.4f}, not the value,"
+        said = "the value" if math.isclose(mean, result["value"], abs_tol=1e-6) else f"{_digits(mean)}, not the value,"
         ranked = sorted(values, key=values.__getitem__)
         ends = {"lowest": ranked[:ENDS], "highest": ranked[: -ENDS - 1 : -1]}
-        named = (f"{end} {', '.join(f'{each} {values[each]:.4f}' for each in ends[end])}" for end in ends)
-        yield f"  {metric}: {said} is the mean of {len(values)} {units}, {count}; {'; '.join(named)}"
+        named = (f"{end} {', '.join(f'{each} {_digits(values[each])}' for each in ends[end])}" for end in ends)
+        number = f"{len(values)} {result.get('units', 'units')}"
+        yield f"  {metric}: {said} is the mean of {number}, {count}; {'; '.join(named)}"
         if listed:
             yield from (
-                f"    {each}  {values[each]:.4f}  counts {100 * weights[each] / total:.2f} %" for each in values
+                f"    {each}  {_digits(values[each])}  counts {100 * weights[each] / total:.2f} %" for each in values
             )

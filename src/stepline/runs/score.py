@@ -24,10 +24,11 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
     one; a seed whose units are all left out counts as 0. ``ci`` is the 95 % bootstrap interval of the mean over seeds;
     videos are resampled with all their units. ``sd`` is the standard deviation over seeds, null for one seed.
     ``draw_sd`` is the standard deviation of random guesses, which count with their expectation. ``per_video`` is the
-    mean of each video over its units and seeds, ``weights`` its weight, and ``n_videos`` the number of videos that are
-    not left out. If some of them, or of the pool of a ranking, are damaged, ``n_in_part`` is the number of damaged
-    videos and ``absent_s`` their missing seconds. ``title``, ``definition``, ``options`` and ``split`` say what was
-    measured; ``shown_in`` is the data set whose timelines show the predictions, "" if none can.
+    mean of each video over its units and seeds, ``weights`` its weight, ``units`` what these are if not videos, and
+    ``n_videos`` the number of videos that are not left out. If some of them, or of the pool of a ranking, are damaged,
+    ``n_in_part`` is the number of damaged videos and ``absent_s`` their missing seconds. ``title``, ``definition``,
+    ``options`` and ``split`` say what was measured; ``shown_in`` is the data set whose timelines show the predictions,
+    "" if none can.
     """
     benchmark = inputs.benchmark
     read, about = read_predictions(predictions, benchmark.prediction, inputs.spec)
@@ -108,6 +109,7 @@ def _summary(by_seed: Mapping[int, Values], options: Config, *, drawn: bool) -> 
     )
     return {
         "n_videos": len(per_video),
+        "units": first.units,
         **first.counts,
         "value": float(per_seed.mean()),
         "sd": float(per_seed.std(ddof=1)) if len(per_seed) > 1 else None,

@@ -55,7 +55,7 @@ class TestRetrieval:
             "pool_used": 17,
             "pool_listed": 23,
         }
-        assert list(scores["r1"].videos) == list(self.QUERIES)
+        assert (list(scores["r1"].videos), scores["r1"].units) == (list(self.QUERIES), "queries")
 
     def test_the_smallest_pool_that_was_ranked_is_told(self) -> None:
         of = inputs("random")

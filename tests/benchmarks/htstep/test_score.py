@@ -98,6 +98,8 @@ class TestGrounding:
         assert mean(scores["val_seen_r1"]) == 100
         assert mean(scores["val_seen_ordered_r1"]) == 0
         assert [*scores["val_seen_map"].videos] == ["Bake Bread", "Fry Eggs", "Make Tea"]
+        units = {name: scores[f"val_seen_{name}"].units for name in ("map", "r1", "dropped")}
+        assert units == {"map": "activities", "r1": "videos", "dropped": "splits"}
 
     def test_swapped_steps_are_found_officially_and_no_query_is(self) -> None:
         made = truly(ONE)
@@ -204,6 +206,8 @@ class TestCrosstask:
         assert mean(scores["crosstask_r1"]) == 50
         assert scores["crosstask_r1"].counts == {"n_videos": 3, "n_listed": 3}
         assert [*scores["crosstask_map"].videos] == ["Cup", "Pan"]
+        units = {name: each.units for name, each in scores.items() if "ordered" not in name}
+        assert units == {"crosstask_r1": "tasks", "crosstask_r1_sd": "subsets", "crosstask_map": "tasks"}
 
     def test_the_steps_of_a_task_s_videos_count_together(self) -> None:
         made = [truly(each) for each in self.VIDEOS]

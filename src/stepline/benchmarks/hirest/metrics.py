@@ -9,35 +9,47 @@ SPLITS = {"val": "val", "test_507": "test, the 507 moments with steps", "test": 
 PREPROCESS = ("preprocess_moment_bounds",)
 
 FOUND = "the share of queries with one of their videos among the first {} of the pool"
+UNION = "; an IoU is the overlap / (the union + 1e-8 s), so an exact half is below 0.5"
 RETRIEVAL = {
     **{
-        f"r{k}": Metric(title=f"R@{k}", definition=f"{FOUND.format(k)}, without absent queries") for k in (1, 5, 10, 50)
+        f"r{k}": Metric(
+            title=f"R@{k}", definition=f"{FOUND.format(k)}; queries without a video in the pool are left out"
+        )
+        for k in (1, 5, 10, 50)
     },
     **{
-        f"r{k}_all": Metric(title=f"R@{k}, absent queries as misses", definition=FOUND.format(k))
+        f"r{k}_all": Metric(
+            title=f"R@{k}, absent queries as misses",
+            definition=f"{FOUND.format(k)}; queries without a video in the pool are misses",
+        )
         for k in (1, 5, 10, 50)
     },
 }
 MOMENTS = {
-    f"{split}_{name}": Metric(title=f"{split} {title}", definition=definition)
+    f"{split}_{name}": Metric(title=f"{split} {title}", definition=definition + UNION)
     for split in SPLITS
     for name, title, definition in (
         ("r_05", "R@0.5", "the share of videos whose predicted moment has an IoU of at least 0.5 with the true one"),
         ("r_07", "R@0.7", "the share of videos whose predicted moment has an IoU of at least 0.7 with the true one"),
-        ("miou", "mIoU", "the mean IoU of predicted and true moments"),
+        ("miou", "mIoU", "the mean over videos of the IoU of the predicted and the true moment"),
     )
 }
-CLEANED = "after the released cleaning of predictions (preprocess_moment_bounds)"
-RECALL = "the share of a video's true steps whose IoU with any predicted step is above {}"
-PRECISION = "the share of a video's predicted steps whose IoU with any true step is above {}"
+CLEANED = (
+    ". With preprocess_moment_bounds, only predictions strictly inside the true moment are kept, from the last to the "
+    "first, each at least 1 s away from those already kept; their edges divide the moment into the steps to score"
+)
+RECALL = "the mean over videos of the share of true steps whose IoU with any predicted step is above {}"
+PRECISION = (
+    "the mean over videos of the share of predicted steps whose IoU with any true step is above {}, 0 without any"
+)
 PAIRED = (
-    "2 pairs / (true steps + predicted steps) of a video, for the one-to-one matching with the most pairs whose IoU is "
-    "above {}"
+    "the mean over videos of 2 pairs / (true steps + predicted steps), for the one-to-one matching with the most pairs "
+    "whose IoU is above {}"
 )
 SEGMENTS = {
     f"{split}_{name}": Metric(
         title=f"{split} {title}",
-        definition=f"{definition}, {CLEANED}" if released else definition,
+        definition=definition + UNION + (CLEANED if released else ""),
         options=PREPROCESS if released else (),
     )
     for split in ("val", "test_507")
@@ -55,29 +67,43 @@ SEGMENTS = {
         (
             "segment_miou",
             "mIoU of steps",
-            "the mean over a video's true steps of the best IoU with a predicted one",
+            "the mean over videos of the mean over true steps of the highest IoU with a predicted one, 0 without any",
             False,
         ),
     )
 }
+TOGETHER, OVER_STEPS = "of all steps as one corpus", ", the mean over all steps"
+FOUR_FRAMES = (
+    "the mean over steps of the mean cosine of CLIP's vectors of the caption and of the frames at "
+    "int(linspace(start, end - 1, 4)) s; with T frames, steps that start or end at T s or later are left out"
+)
+AGAINST = "each caption and its one reference, the annotated caption of the step, are lower-cased"
 CAPTIONS = {
     f"{split}_{name}": Metric(
         title=f"{split} {title}",
-        definition=f"{definition}, of the caption of each annotated step against the annotated one",
+        definition=definition if name == "clip_score" else f"{definition}; {AGAINST}",
         unit="" if name in ("bert_score", "clip_score") else "%",
         options=("entailment",) if name == "entailment" else (),
     )
     for split in ("val", "test_507")
     for name, title, definition in (
-        ("meteor", "METEOR", "METEOR 1.5 of all steps together"),
-        ("cider", "CIDEr", "100 times CIDEr-D"),
-        ("spice", "SPICE", "SPICE 1.0"),
-        ("entailment", "Entailment", "the share of captions that the annotated caption entails, by a network"),
-        ("bert_score", "BERTScore (0 to 1)", "BERTScore F1 with RoBERTa-large"),
-        ("clip_score", "CLIPScore (0 to 1)", "the mean cosine of CLIP's vectors with four frames of the step"),
-        ("bleu4", "B4", "BLEU-4 of all steps together"),
-        ("rouge_l", "ROUGE-L", "ROUGE-L"),
-        ("meteor_stem", "METEOR-stem", "METEOR 1.5 with exact and stem matches only, of all steps together"),
+        ("meteor", "METEOR", f"METEOR 1.5 {TOGETHER}"),
+        ("cider", "CIDEr", f"100 times CIDEr-D (0 to 10){OVER_STEPS}, with the document frequencies of the references"),
+        ("spice", "SPICE", f"SPICE 1.0{OVER_STEPS}"),
+        (
+            "entailment",
+            "Entailment",
+            "the share of captions that their reference entails, by the network of the option",
+        ),
+        ("bert_score", "BERTScore (0 to 1)", f"BERTScore F1 with RoBERTa-large, layer 17{OVER_STEPS}"),
+        (
+            "clip_score",
+            "CLIPScore (0 to 1)",
+            FOUR_FRAMES,
+        ),
+        ("bleu4", "B4", f"BLEU-4 {TOGETHER}"),
+        ("rouge_l", "ROUGE-L", f"ROUGE-L{OVER_STEPS}"),
+        ("meteor_stem", "METEOR-stem", f"METEOR 1.5 with exact and stem matches only, {TOGETHER}"),
     )
 }
 STATISTICS = {

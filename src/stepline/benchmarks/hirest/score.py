@@ -62,6 +62,7 @@ def _retrieval(inputs: HirestInputs, made: Sequence[Found]) -> dict[str, Values]
     ]
     about: dict[str, Any] = {
         "videos": [*inputs.queries],
+        "units": "queries",
         "counts": {
             "n_videos": None,  # queries are counted instead, and videos in the pool
             "n_queries": len(said),

@@ -13,17 +13,19 @@ SEEN = ("val_seen", "test_seen")
 """The splits with the activities of train."""
 THRESHOLDS = ("03", "05", "07")
 """The thresholds of temporal IoU with their own columns, as written in the keys of metrics."""
-RANGE = "0.3, 0.4, 0.5, 0.6 and 0.7 (the mean)"
+RANGE = "0.3, 0.39999999999999997, 0.5, 0.6 and 0.7 (the mean)"
 PRECISION = (
-    "the mean over activities of the interpolated average precision of all predictions for steps of the video's "
-    "article, by score, at a temporal IoU of {}; a prediction matches one true segment {}"
+    "the mean over {} with a true segment of the interpolated average precision, at a temporal IoU of {}, of all "
+    "predictions for steps of the video's article{}: by descending score, each takes the free true segment {} with the "
+    "highest IoU of at least the threshold, or is false. True segments shorter than 1 ms, and repeats of a step within "
+    "1 ms at both ends, are left out"
 )
-ANY, OWN = "of its video, and is ignored if its step has none in the split", "of its step in its video"
+ANY, OWN = (" that have a true segment in the split", "of its video"), ("", "of its step in its video")
 IN_ORDER = ", with times in the order of the article"
 GROUNDING = {
     f"{split}_{reading}map{at and '_'}{at}": Metric(
         title=f"{split} mAP@{'0.' + at[1] if at else '[0.3-0.7]'}{' per query' if reading else ''}",
-        definition=PRECISION.format(f"0.{at[1]}" if at else RANGE, OWN if reading else ANY),
+        definition=PRECISION.format("activities", f"0.{at[1]}" if at else RANGE, *(OWN if reading else ANY)),
     )
     for split in SPLITS
     for reading in ("", "query_")
@@ -32,8 +34,8 @@ GROUNDING = {
 MATCHES = {
     f"{split}_{match}_map": Metric(
         title=f"{split} mAP@[0.3-0.7] {match}",
-        definition=f"{PRECISION.format(RANGE, OWN)}; without steps of a video that have a segment that is "
-        f"not a {match} match",
+        definition=f"{PRECISION.format('activities', RANGE, *OWN)}, and so are the segments and predictions of a "
+        f"step in each video where it has a segment that is not a {match} match",
     )
     for split in SPLITS
     for match in ("partial", "full")
@@ -49,8 +51,8 @@ DROPPED = {
 RECALL = {
     f"{split}_{order}r1": Metric(
         title=f"{split} R@1{' in order' if order else ''}",
-        definition="the share of the steps that a video shows whose predicted second is in one of the step's segments, "
-        f"from floor(start) to ceil(end){IN_ORDER if order else ''}",
+        definition="the share, over all videos, of the steps that a video shows whose predicted second is in one of "
+        f"the step's segments, from floor(start) to ceil(end), both included{IN_ORDER if order else ''}",
     )
     for split in SPLITS
     for order in ("", "ordered_")
@@ -58,18 +60,18 @@ RECALL = {
 POOL = ("crosstask_validation",)
 SUBSETS = (*POOL, "crosstask_subsets", "crosstask_videos", "crosstask_evaluated", "crosstask_seed")
 RECALLED = (
-    "the {} over random splits of the mean over tasks of the share of shown steps whose predicted second is in one of "
-    "the step's segments, from floor(start) to before ceil(end){}"
+    "the {} over random splits of the mean over tasks with a shown step of the share of shown steps, over all videos "
+    "of the task, whose predicted second is in one of the step's segments, from floor(start) to before ceil(end){}"
 )
 CROSSTASK = {
     f"crosstask_{order}r1{'_sd' if sd else ''}": Metric(
         title=f"Avg. R@1{' in order' if order else ''}{', sd over subsets' if sd else ''}",
-        definition=RECALLED.format("standard deviation" if sd else "mean", IN_ORDER if order else ""),
+        definition=RECALLED.format("standard deviation (n - 1)" if sd else "mean", IN_ORDER if order else ""),
         options=SUBSETS,
     )
     for order in ("", "ordered_")
     for sd in (False, True)
-} | {"crosstask_map": Metric(title="mAP@[0.3-0.7]", definition=PRECISION.format(RANGE, ANY), options=POOL)}
+} | {"crosstask_map": Metric(title="mAP@[0.3-0.7]", definition=PRECISION.format("tasks", RANGE, *ANY), options=POOL)}
 PARTS = {
     "train": ("train",),
     **{split: (split,) for split in SPLITS},

@@ -109,18 +109,19 @@ def _articles(steps: Mapping[int, Step]) -> dict[int, tuple[str, str]]:
     return {step.id: (step.activity, step.variation) for step in steps.values()}
 
 
-def _average(scores: GroundingScores, counts: Mapping[str, int | None]) -> dict[str, Values]:
+def _average(scores: GroundingScores, counts: Mapping[str, int | None], units: str = "activities") -> dict[str, Values]:
     """Return the average precision of each activity, at single thresholds and over all of them."""
     columns = {f"map_{name}": scores.ap[:, place] for name, place in PLACES.items()} | {"map": scores.ap.mean(axis=1)}
     return {
-        name: Values(values=100 * column, videos=scores.activities, counts=counts) for name, column in columns.items()
+        name: Values(values=100 * column, videos=scores.activities, units=units, counts=counts)
+        for name, column in columns.items()
     }
 
 
 def _dropped(scores: GroundingScores, n: int, counts: Mapping[str, int | None]) -> Values:
     """Return the share of predictions that the released evaluation ignores, in percent."""
     share = 100 * sum(scores.dropped) / n if n else 0.0
-    return Values(values=np.array([share]), videos=["all"], counts=counts, interval=False)
+    return Values(values=np.array([share]), videos=["all"], units="splits", counts=counts, interval=False)
 
 
 def _recall(
@@ -175,11 +176,12 @@ def _crosstask(inputs: HtstepInputs, made: Sequence[Found]) -> dict[str, Values]
         evaluated = shown.intersection(set().union(*used))
         whole, drawn = average_recall({key: hits[key] for key in evaluated}), subset_recall(hits, used)
         found[f"crosstask_{order}r1"] = Values(
-            values=100 * whole.recall, videos=whole.tasks, counts=counts, corpus=100 * drawn.mean
+            values=100 * whole.recall, videos=whole.tasks, units="tasks", counts=counts, corpus=100 * drawn.mean
         )
         found[f"crosstask_{order}r1_sd"] = Values(
             values=100 * drawn.recall,
             videos=[f"subset {number}" for number in range(len(used))],
+            units="subsets",
             counts=counts,
             corpus=100 * drawn.sd,
         )
@@ -189,4 +191,4 @@ def _crosstask(inputs: HtstepInputs, made: Sequence[Found]) -> dict[str, Values]
     times = [(keyed[each.steps, each.video], len(said[each.steps, each.video].steps)) for each in there]
     predicted = predicted._replace(video=[key for key, n in times for _ in range(n)])
     scores = article_grounding(true, predicted, _articles(inputs.steps))
-    return found | {"crosstask_map": _average(scores, counts)["map"]}
+    return found | {"crosstask_map": _average(scores, counts, "tasks")["map"]}

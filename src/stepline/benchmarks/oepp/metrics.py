@@ -10,18 +10,27 @@ SPLITS = {"val": "val", "base": "test base", "novel": "test novel"}
 """The splits on which plans are evaluated, with their names in tables."""
 COUNTED = ("domains", "events", "actions", "videos", "segments")
 """The counts of Tables 1 and 8, whose column "Actions" has the sizes of the action pools."""
+PLANS = (
+    "a window is each run of T consecutive actions of a video; of a shorter video, all its actions after copies of the "
+    "first (with padding=drop, none). A plan has T indices into the split's action pool; no action (-1) is wrong and "
+    "in no set, and a guess (-2) counts with its expectation over the pool"
+)
+SETS = "the IoU of the sets of predicted and true actions of the window"
 METRICS = {
     f"{split}_{name}": Metric(
         title=f"{split.capitalize()} {title}",
-        definition=f"{definition}; a plan has indices into the split's action pool, and a guess (-2) counts with its "
-        "expectation over the pool",
+        definition=f"{definition}; {PLANS}",
         options=("miou",) if name == "miou" else (),
     )
     for split in SPLITS
     for name, title, definition in (
         ("sr", "SR", "the share of windows whose actions are all right, each in its place"),
         ("acc", "Acc", "the share of actions that are right in their place, over the actions of all windows"),
-        ("miou", "mIoU", "the mean over windows of the IoU of the sets of predicted and true actions"),
+        (
+            "miou",
+            "mIoU",
+            f"the mean over windows of {SETS}; with miou=batch, of its batch of 32 windows",
+        ),
     )
 } | {
     name: Metric(

@@ -2,18 +2,23 @@
 
 from stepline.benchmark import Metric
 
-BEST = "the mean over true segments of the {} of the best predicted segment, 0 without predictions"
-IOU, JACCARD = BEST.format("IoU"), BEST.format("overlap, as a share of the predicted segment,")
+EMPTY = "; a video without predictions counts 0, or is left out with missing=drop"
+UNION = "IoU (of which the union is 1e-8 s longer)"
+BEST = f"the mean over videos of the mean over true segments of the {{}}{EMPTY}"
+IOU = BEST.format(f"highest {UNION} with any predicted segment")
+JACCARD = BEST.format("largest share of any one predicted segment that the true segment covers")
 GRID = (
-    "; a segment is the whole seconds from int(start) to int(end) - 1, the later segment where two overlap, and as "
-    "long as its last second less its first"
+    "; each second from int(start) to int(end) - 1 has the label of its segment, the last one in the list if several "
+    "cover it, and each run of equal labels is a segment, as long as its last second less its first"
 )
 ORDERED = (
-    "the greatest sum of {} over one-to-one matchings of true and predicted segments in temporal order, divided by {}"
+    f"the mean over videos of the greatest sum of {UNION}{{}} over one-to-one matchings of true and predicted segments "
+    f"in the order of start, then end (order=start: of start alone), divided by {{}}{EMPTY}"
 )
 SENTENCES = (
-    "{} of the sentences of all pairs of a predicted and a true segment whose IoU reaches a threshold, of each video "
-    "alone; the mean of thresholds 0.3, 0.5, 0.7 and 0.9; a prediction without a pair gets an impossible reference"
+    "the mean over videos, and over the thresholds 0.3, 0.5, 0.7 and 0.9, of {} of one corpus: all pairs of a "
+    f"predicted and a true sentence of the video whose segments have an {UNION} of at least the threshold. A "
+    f"prediction without a pair gets an impossible reference{EMPTY}"
 )
 BOTH = "the mean of the numbers of true and predicted segments"
 STEMS = "METEOR 1.5 with exact and stem matches only"
@@ -25,26 +30,26 @@ METRICS = {
     "mjaccard": Metric(title="mJaccard", definition=JACCARD, options=("missing",)),
     "precision": Metric(
         title="Precision",
-        definition=ORDERED.format("IoUs", "the number of predicted segments"),
+        definition=ORDERED.format("", "the number of predicted segments"),
         options=("missing", "order"),
     ),
     "recall": Metric(
-        title="Recall", definition=ORDERED.format("IoUs", "the number of true segments"), options=("missing", "order")
+        title="Recall", definition=ORDERED.format("", "the number of true segments"), options=("missing", "order")
     ),
-    "soda_d": Metric(title="SODA-D", definition=ORDERED.format("IoUs", BOTH), options=("missing", "order")),
+    "soda_d": Metric(title="SODA-D", definition=ORDERED.format("", BOTH), options=("missing", "order")),
     "bleu4": Metric(title="B4", definition=SENTENCES.format("BLEU-4"), options=("missing",)),
     "meteor": Metric(title="METEOR", definition=SENTENCES.format("METEOR 1.5"), options=("missing",)),
-    "cider": Metric(title="CIDEr", definition=SENTENCES.format("100 times CIDEr-D"), options=("missing",)),
+    "cider": Metric(title="CIDEr", definition=SENTENCES.format("100 times CIDEr-D (0 to 10)"), options=("missing",)),
     "soda_c": Metric(
         title="SODA-C",
-        definition=ORDERED.format("IoUs times METEOR 1.5, with the prediction as the reference,", BOTH),
+        definition=ORDERED.format(" times METEOR 1.5, with the prediction as the reference,", BOTH),
         options=("missing", "order"),
     ),
     "rouge_l": Metric(title="ROUGE-L", definition=SENTENCES.format("ROUGE-L"), options=("missing",)),
     "meteor_stem": Metric(title="METEOR-stem", definition=SENTENCES.format(STEMS), options=("missing",)),
     "soda_c_stem": Metric(
         title="SODA-C (METEOR-stem)",
-        definition=ORDERED.format(f"IoUs times {STEMS}, with the prediction as the reference,", BOTH),
+        definition=ORDERED.format(f" times {STEMS}, with the prediction as the reference,", BOTH),
         options=("missing", "order"),
     ),
 }

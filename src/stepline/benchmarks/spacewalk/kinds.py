@@ -26,13 +26,16 @@ BLOCKS = {
 METRICS = {
     "accuracy": Metric(
         title="Acc",
-        definition="the share of a recording's samples with the right label, where 0 (Irrelevant) counts like any "
-        "other, and a guess (-1) counts as 1 / the number of labels",
+        definition="the mean over recordings of the share of samples with the right answer: one of the recording's "
+        "steps and 0 (Irrelevant), which counts like any other, or one of the two candidates of retrieval. A guess "
+        "(-1) counts as 1 / the number of answers",
     ),
     "map": Metric(
         title="mAP",
-        definition="the mean over a recording's sampled steps of the average precision of its samples, ranked by their "
-        "score for the step",
+        definition="the mean over recordings, over a recording's steps with a sample (without Irrelevant), and over a "
+        "step's samples, of the precision at the sample, when the recording's samples are ranked by their score for "
+        "the step; of equal scores, samples of other labels come first. Interpolated: the highest precision there or "
+        "later",
         options=("average_precision",),
     ),
 }
