@@ -22,5 +22,5 @@ def assert_in_ledger(rows: Iterable[Row]) -> None:
     assert compared
     for row in compared:
         key = (row.table, row.method, row.modality, row.setting, row.metric, row.split, row.release, row.printed)
-        ours = f"{row.value:.0f}" if row.measure.count else f"{row.value:.4f}"
+        ours = f"{row.value:.0f}" if row.measure.unit == "count" else f"{row.value:.4f}"
         assert _listed()[key] == (ours, row.status)

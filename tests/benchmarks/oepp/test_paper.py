@@ -103,7 +103,7 @@ def test_a_tolerance_has_its_source_and_stands_at_what_the_paper_or_chance_gives
             if method != "Random":
                 stated = (setting, metric[-3:]) == ("T=3", "_sr") and table != "7"
                 assert number.tolerance == (bars.get(method) if stated else None), (table, method, setting, metric)
-            assert number.decimals == (0 if Oepp.metrics[metric].count else 2)
+            assert number.decimals == (0 if Oepp.metrics[metric].unit == "count" else 2)
             assert not number.truncated
 
 
