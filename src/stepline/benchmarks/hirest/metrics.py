@@ -96,11 +96,7 @@ CAPTIONS = {
             "the share of captions that their reference entails, by the network of the option",
         ),
         ("bert_score", "BERTScore (0 to 1)", f"BERTScore F1 with RoBERTa-large, layer 17{OVER_STEPS}"),
-        (
-            "clip_score",
-            "CLIPScore (0 to 1)",
-            FOUR_FRAMES,
-        ),
+        ("clip_score", "CLIPScore (0 to 1)", FOUR_FRAMES),
         ("bleu4", "B4", f"BLEU-4 {TOGETHER}"),
         ("rouge_l", "ROUGE-L", f"ROUGE-L{OVER_STEPS}"),
         ("meteor_stem", "METEOR-stem", f"METEOR 1.5 with exact and stem matches only, {TOGETHER}"),

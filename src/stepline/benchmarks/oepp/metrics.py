@@ -26,11 +26,7 @@ METRICS = {
     for name, title, definition in (
         ("sr", "SR", "the share of windows whose actions are all right, each in its place"),
         ("acc", "Acc", "the share of actions that are right in their place, over the actions of all windows"),
-        (
-            "miou",
-            "mIoU",
-            f"the mean over windows of {SETS}; with miou=batch, of its batch of 32 windows",
-        ),
+        ("miou", "mIoU", f"the mean over windows of {SETS}; with miou=batch, of its batch of 32 windows"),
     )
 } | {
     name: Metric(

@@ -3,7 +3,7 @@
 from stepline.benchmark import Metric
 
 EMPTY = "; a video without predictions counts 0, or is left out with missing=drop"
-UNION = "IoU (of which the union is 1e-8 s longer)"
+UNION = "IoU (with 1e-8 s added to the union)"
 BEST = f"the mean over videos of the mean over true segments of the {{}}{EMPTY}"
 IOU = BEST.format(f"highest {UNION} with any predicted segment")
 JACCARD = BEST.format("largest share of any one predicted segment that the true segment covers")
