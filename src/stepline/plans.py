@@ -51,12 +51,13 @@ def has_tables(config: Config, name: str) -> bool:
 def pipeline(config: Config, name: str) -> Pipeline:
     """Return the pipeline of a data set; raise ConfigError if it is not configured or has no videos of its own."""
     for study, made in benchmarks(config).items():
-        if name in made.datasets:
+        datasets = made(config, study).datasets
+        if name in datasets:
             return made.configured(config, study).pipelines[name]
         if name == study:
-            pipelines = {} if made.datasets else made.of(config, study).pipelines
+            pipelines = {} if datasets else made.of(config, study).pipelines
             if name not in pipelines:
-                others = f": name {' or '.join(made.datasets)}" if made.datasets else ""
+                others = f": name {' or '.join(datasets)}" if datasets else ""
                 raise ConfigError(f"{name} has no videos of its own{others}")
             return pipelines[name]
     return Pipeline.of(config, name)
@@ -65,7 +66,9 @@ def pipeline(config: Config, name: str) -> Pipeline:
 def plans_of(config: Config, dataset: str) -> list[Benchmark[Any]]:
     """Return the plans of the configured studies that use the videos of a data set."""
     found = {name: made for name, made in benchmarks(config).items() if name in config or name in config["datasets"]}
-    return [made.of(config, name) for name, made in found.items() if dataset in (made.datasets or (name,))]
+    return [
+        made.of(config, name) for name, made in found.items() if dataset in (made(config, name).datasets or (name,))
+    ]
 
 
 def configured(config: Config) -> list[str]:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def test_the_words_of_a_benchmark_are_known(made: Tiny) -> None:
 @pytest.mark.parametrize(
     ("kind", "problem"),
     [
-        ({"sees": ("vidoe",)}, "sees: 'vidoe' is not allowed; choose from video, train, truth"),
+        ({"sees": ("vidoe",)}, "sees: 'vidoe' is not allowed; choose from video, speech, train, truth"),
         ({"settings": {"look": {"yes": ("tuth",)}}}, "sees: 'tuth' is not allowed"),
         ({"settings": {"look": ({"yes": ("tuth",)}, None)}}, "sees: 'tuth' is not allowed"),
         ({"metrics": ("eror",)}, "metrics: 'eror' is not allowed; choose from error, near, n"),
@@ -52,6 +53,31 @@ def test_metrics_and_what_is_published_are_of_known_options(
 ) -> None:
     monkeypatch.setattr(Tiny, "kinds", {})
     monkeypatch.setattr(Tiny, attribute, value)
+    with pytest.raises(ConfigError) as error:
+        check_class(made)
+    assert str(error.value).startswith(f"OwnTiny.{problem}")
+
+
+def test_the_release_has_the_name_of_the_benchmark(made: Tiny) -> None:
+    with pytest.raises(ConfigError) as error:
+        check_class(type(made)(made.config | {"teeny": made.options}, "teeny"))
+    assert str(error.value) == (
+        "OwnTiny.released: its name is 'tiny', and the configuration names the benchmark 'teeny': use one name"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset", "problem"),
+    [
+        ("third", {}, "datasets: 'third' is not allowed; choose from first, second"),
+        ("first", {"name": "second"}, "datasets['first'].name: 'second' is not allowed; choose from first"),
+        ("first", {"listed_by": ""}, "datasets['first'].listed_by: '' is not allowed; choose from tiny/first, tiny/s"),
+    ],
+)
+def test_a_data_set_is_declared_and_listed_by_a_release(
+    made: Tiny, monkeypatch: pytest.MonkeyPatch, name: str, dataset: dict[str, str], problem: str
+) -> None:
+    monkeypatch.setattr(Tiny, "datasets", {name: replace(Tiny.datasets["first"], **dataset)})
     with pytest.raises(ConfigError) as error:
         check_class(made)
     assert str(error.value).startswith(f"OwnTiny.{problem}")

@@ -118,14 +118,14 @@ class TestEntries:
         [
             (
                 {"kind": "konstant"},
-                "kind: 'konstant' is not allowed; choose from constant, drawn, fitted, asking, people",
+                "kind: 'konstant' is not allowed; choose from constant, drawn, fitted, heard, asking, people",
             ),
             ({"kind": None}, "kind: null is not allowed; choose from constant, "),
             (
                 {"kin": "constant"},
                 "kin: unknown key; did you mean 'kind'? allowed: contexts, features, inputs, kind, ",
             ),
-            ({"inputs": ["moon"]}, "inputs: 'moon' is not allowed; choose from video, train, truth"),
+            ({"inputs": ["moon"]}, "inputs: 'moon' is not allowed; choose from video, speech, train, truth"),
             ({"inputs": "video"}, "inputs: 'video' is not allowed; write a list, such as inputs: [video]"),
             ({"features": "nett"}, "features: 'nett' is not allowed; choose from net"),
             ({"splits": ["tests"]}, "splits[0]: 'tests' is not allowed; choose from train, val, test"),

@@ -14,6 +14,7 @@ import numpy as np
 import yaml
 
 from stepline.benchmark import (
+    SPEECH,
     TRAIN,
     VIDEO,
     Benchmark,
@@ -176,6 +177,7 @@ class Tiny(Benchmark[Entry]):
         ),
         "drawn": Kind(method=_drawn, drawn=True),
         "fitted": Kind(method=_fitted, options="head", sees=("video", "train")),
+        "heard": Kind(method=_constant, sees=("speech",), settings={"number": int}),
         "asking": Kind(method=_asking, metrics=("error",)),
         "people": Kind(method=None, metrics=("error", "n")),
     }
@@ -185,13 +187,13 @@ class Tiny(Benchmark[Entry]):
         "near": Metric(title="Near", definition="the share of guesses within a distance", options=("within",)),
         "n": Metric(title="Numbers", unit="count"),
     }
-    sees = (VIDEO, TRAIN, Sees("truth", "the numbers", oracle=True))
+    sees = (VIDEO, SPEECH, TRAIN, Sees("truth", "the numbers", oracle=True, fields=("value",)))
     published: ClassVar = {"within": 1}
 
     @property
     def released(self) -> Released:
         """Its releases."""
-        return Released(name="tiny", title="Tiny", videos=tuple, known=RELEASES, release_files=_files)
+        return Released(name="tiny", title="Tiny", known=RELEASES, release_files=_files)
 
     def inputs(self, job: Job) -> TinyInputs:
         """Return what a job reads."""

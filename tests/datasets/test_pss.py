@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from stepline.datasets import pss
-from stepline.datasets.pss import DATASETS, FILES, RELEASES, SPLIT_FILES, has_release, load, vocabulary
+from stepline.datasets.pss import DATASETS, FILES, RELEASES, SPLIT_FILES, load, vocabulary
 from stepline.datasets.schema import SPLITS
 from stepline.errors import ReleaseError
 from stepline.fetch import fetch_release
@@ -101,17 +101,17 @@ class TestReleases:
 
 def test_there_are_no_videos_before_the_release() -> None:
     assert DATASETS["youcook2"].videos() == ()
-    assert not has_release("youcook2")
+    assert not RELEASES.is_there("youcook2")
 
 
 def test_files_without_a_digest_are_looked_for_at_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path))
-    assert not has_release("tasty-train")
+    assert not RELEASES.is_there("tasty-train")
     (path,) = FILES["tasty-train"]
     file = tmp_path / "pss" / path
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"a": {"duration": 9, "timestamps": [[1, 2]], "sentences": ["b"]}}))
-    assert has_release("tasty-train")
+    assert RELEASES.is_there("tasty-train")
     assert [video.id for video in DATASETS["tasty"].videos()] == ["a"]
     fetch_release(pss.RELEASES, "tasty-train")
     assert list(load("tasty", "train")) == ["a"]

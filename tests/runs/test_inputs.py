@@ -1,12 +1,18 @@
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from stepline.availability import Record, write_availability
+from stepline.asr import engines, transcript
+from stepline.asr.transcript import Sentence
+from stepline.availability import Record, write_availability, write_manifest
 from stepline.benchmark import Entry
+from stepline.errors import ConfigError
 from stepline.needs import Need
+from stepline.runs.inputs import Stage
 from tests.benchmark.tiny import NUMBERS, Tiny, TinyInputs, declared, job, tiny, write_banks, write_releases
 
 TWO = {"features": {"net": ["net", "other"]}}
@@ -71,6 +77,92 @@ class TestTruth:
         assert (of.missing("fit"), of.missing("predict")) == ((), (Need("split", "test"),))
 
 
+class TestMethods:
+    """What a method gets: only what its entry sees."""
+
+    def of(self, folder: Path, entry: str, stage: Stage = "predict") -> TinyInputs:
+        return replace(inputs(folder, entry), stage=stage)
+
+    def test_a_split_that_is_not_declared_is_an_error(self, tmp_path: Path) -> None:
+        of = self.of(tmp_path, "drawn")
+        assert videos(of, "test") == ["e", "f"]
+        message = r"^the method of drawn \(kind drawn\) reads the split train: add 'train' to its `sees`$"
+        with pytest.raises(ConfigError, match=message):
+            of.used("train")
+        with pytest.raises(ConfigError, match="reads the split val: add a keyword with `split='val'` to its `sees`$"):
+            of.truth("val")
+
+    def test_a_fit_reads_no_evaluated_split(self, tmp_path: Path) -> None:
+        of = self.of(tmp_path, "three", "fit")
+        assert [unit.value for unit in of.truth("train")] == [1, 2, 3, 5]
+        with pytest.raises(ConfigError, match="reads the split test"):
+            of.truth("test")
+
+    def test_the_truth_of_an_evaluated_unit_is_hidden(self, tmp_path: Path) -> None:
+        unit = self.of(tmp_path, "three").truth("test")[1]
+        assert (unit.video, unit.place) == ("e", 1)
+        message = (
+            r"^the method of three \(kind constant\) reads `value` of an evaluated unit: add 'truth' to its `sees`$"
+        )
+        with pytest.raises(ConfigError, match=message):
+            _ = unit.value
+
+    def test_an_oracle_sees_it_and_so_do_scores(self, tmp_path: Path) -> None:
+        assert [unit.value for unit in self.of(tmp_path, "four").truth("test")] == [2, 4, 6, 8]
+        assert [unit.value for unit in inputs(tmp_path, "three").truth("test")] == [2, 4, 6, 8]
+
+
+class TestSpeech:
+    @pytest.fixture
+    def of(self, tmp_path: Path) -> TinyInputs:
+        """Return the inputs of an entry that sees speech; one of two test videos has a transcript."""
+        lines = [{"entry": "heard", "method": "Heard"}]
+        made = tiny(
+            tmp_path,
+            declared(
+                entries={"heard": {"kind": "heard", "settings": {"number": 3}}},
+                tables={"table1": {"title": "Guesses", "metrics": ["error"], "lines": lines}},
+            ),
+            releases=["first"],
+            tables=["table1"],
+        )
+        speech = made.footage["first"].pipeline.speech
+        said = [("open the hatch", 0.0, 4.0), ("ready", 4.0, 5.0), ("go", 6.0, 9.0)]
+        transcript.write(speech.folder / "e.parquet", [Sentence(text, start_s, end_s) for text, start_s, end_s in said])
+        (manifest,) = speech.manifests
+        write_manifest(manifest, {"e": {"status": "present"}, "f": {"status": "failed"}})
+        return made.inputs(job(made, "heard"))
+
+    def test_whole_sentences_that_overlap_a_span(self, of: TinyInputs) -> None:
+        spans = [(0.0, 4.0), (3.9, 6.0), (4.5, 6.1), (9.0, 20.0)]
+        said = [of.said(SimpleNamespace(video="e", start_s=start_s, end_s=end_s)) for start_s, end_s in spans]
+        assert said == ["open the hatch", "open the hatch ready", "ready go", ""]
+
+    def test_a_unit_is_used_where_its_video_has_a_transcript(self, of: TinyInputs) -> None:
+        assert of.spoken == {"e"}
+        assert videos(of, "test") == ["e"]
+        assert of.sentences("f") == ()
+
+    def test_the_jobs_declare_the_transcripts(self, of: TinyInputs) -> None:
+        benchmark, speech = of.benchmark, of.footage.pipeline.speech
+        assert {*speech.manifests} < {*benchmark.predict_inputs(of.job)}
+        assert benchmark.record(of.job)["transcripts"] == speech.record
+        assert "speech" in of.footage.pipeline.demand.stages
+
+    def test_a_method_that_does_not_see_speech_cannot_read_it(self, tmp_path: Path) -> None:
+        other = inputs(tmp_path / "other", "three")
+        with pytest.raises(
+            ConfigError, match=r"^the method of three .* reads transcripts: add 'speech' to its `sees`$"
+        ):
+            other.sentences("e")
+
+    def test_a_missing_recogniser_is_a_need(self, of: TinyInputs, monkeypatch: pytest.MonkeyPatch) -> None:
+        (manifest,) = of.footage.pipeline.speech.manifests
+        manifest.unlink()
+        monkeypatch.setattr(engines, "missing", lambda *_: (Need("package", "pocketsphinx"),))
+        assert of.benchmark.missing(of.entry, "first") == (Need("package", "pocketsphinx"),)
+
+
 class TestFeatures:
     def test_a_unit_is_used_where_every_bank_has_its_video(self, tmp_path: Path, banks: Path) -> None:
         of = inputs(tmp_path, "fitted")
@@ -113,6 +205,12 @@ class TestFeatures:
         assert of.imported == ["net", "other"]
         one = inputs(tmp_path, "fitted", features={"net": ["other"]})
         assert (one.resized("e", 7) == rows[:, 2:]).all()
+
+    def test_the_mean_of_each_span_stands_side_by_side(self, tmp_path: Path, banks: Path) -> None:
+        write_banks(banks, *NUMBERS, name="other", scale=10)
+        of = inputs(tmp_path, "fitted", **TWO)
+        spans = [SimpleNamespace(video=video, start_s=3.0, end_s=7.5) for video in "fe"]
+        assert of.pooled(spans).tolist() == [[8, 8, 80, 80], [2, 2, 20, 20]]
 
 
 class TestDecoded:

@@ -9,12 +9,13 @@ import pytest
 from stepline import paths
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.features import store
+from stepline.features.bank import Bank
 from stepline.features.store import Damaged, Part
 from stepline.io import read_json
 from stepline.runs.predictions import read_predictions
 from stepline.runs.report import write_report
 from stepline.runs.verbs import Verbs
-from tests.benchmark.tiny import NUMBERS, Drawn, Guess, Tiny, declared, tiny, write_banks, write_releases
+from tests.benchmark.tiny import NUMBERS, Drawn, Guess, TinyInputs, declared, tiny, write_banks, write_releases
 
 PLACE = "tiny", "first", "fitted", "all"
 ENTRIES = "three", "drawn", "fitted", "four"
@@ -90,14 +91,14 @@ class TestFit:
         assert about["selection"] == "guessed"
 
     def test_it_is_empty_where_something_is_missing(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
-        original = Tiny.inputs
+        original = TinyInputs.open_bank
 
-        def without(self: Tiny, job: Any) -> Any:
-            inputs = original(self, job)
-            del inputs.banks[0].blocks["d"]
-            return inputs
+        def without(self: TinyInputs, name: str) -> Bank:
+            bank = original(self, name)
+            del bank.blocks["d"]
+            return bank
 
-        monkeypatch.setattr(Tiny, "inputs", without)
+        monkeypatch.setattr(TinyInputs, "open_bank", without)
         for seed in (0, 5):
             verbs.fit(*PLACE[1:], seed)
         assert paths.fit(*PLACE, 0).read_bytes() == b""

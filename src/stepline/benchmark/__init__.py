@@ -5,9 +5,9 @@ from stepline.benchmark.method import Method, Prediction, UnavailableError
 from stepline.benchmark.plan import Benchmark
 from stepline.benchmark.timed import InTime, Timed
 from stepline.benchmark.values import Values
-from stepline.benchmark.words import DURATION, TRAIN, VAL, VIDEO, Metric, Option, Sees
+from stepline.benchmark.words import DURATION, SPEECH, TRAIN, VAL, VIDEO, Metric, Option, Sees
 
 __all__ = [
-    "DURATION", "TRAIN", "VAL", "VIDEO", "Benchmark", "Entry", "InTime", "Job", "Kind", "Line", "Method",
+    "DURATION", "SPEECH", "TRAIN", "VAL", "VIDEO", "Benchmark", "Entry", "InTime", "Job", "Kind", "Line", "Method",
     "MethodClass", "Metric", "Option", "Prediction", "Sees", "Table", "Timed", "UnavailableError", "Values",
 ]  # fmt: skip

@@ -31,5 +31,15 @@ def check_class(plan: "Declared[Any]") -> None:
         choose(f"kinds[{name!r}].options", filter(None, [kind.options]), blocks)
     for name, metric in plan.metrics.items():
         choose(f"metrics[{name!r}].options", metric.options, options["metrics"])
+    if plan.released.name != plan.name:
+        raise ConfigError(
+            f"{type(plan).__name__}.released: its name is {plan.released.name!r}, and the configuration names the "
+            f"benchmark {plan.name!r}: use one name"
+        )
+    for name, dataset in plan.datasets.items():
+        where = f"datasets[{name!r}]"
+        choose("datasets", [name], declaration(plan.folder).get("datasets", ()))
+        choose(f"{where}.name", [dataset.name], [name])
+        choose(f"{where}.listed_by", [dataset.listed_by], [f"{plan.name}/{each}" for each in plan.released.known])
     choose("published", plan.published, options["metrics"])
     choose("paper_release", filter(None, [plan.paper_release]), declaration(plan.folder)["releases"])

@@ -13,7 +13,7 @@ from stepline.benchmark.method import Prediction
 from stepline.benchmark.source import scoring_digest, source_digest
 from stepline.benchmark.timed import InTime
 from stepline.benchmark.values import Values
-from stepline.benchmark.words import Metric, Option, Sees
+from stepline.benchmark.words import SPEECH, Metric, Option, Sees
 from stepline.config import Config, defaults
 from stepline.config.declarations import declaration, files_of
 from stepline.datasets.dataset import Dataset
@@ -166,6 +166,10 @@ class Declared(Generic[AnyEntry]):
         """Return which of ``datasets`` has the videos of a release; the study's name if it has no data sets."""
         return release if release in self.datasets else next(iter(self.datasets), self.name)
 
+    def hears(self, entry: AnyEntry) -> bool:
+        """Return whether the entry's jobs read the recogniser's transcripts: those that see ``speech`` do."""
+        return SPEECH.word in entry.sees
+
     def missing_besides(self, entry: AnyEntry, release: str) -> Sequence[Need]:
         """Return further needs of the entry's jobs that are not met, in addition to releases and features."""
         return ()
@@ -266,6 +270,10 @@ class Declared(Generic[AnyEntry]):
             return f"stepline bank import FOLDER --name {name} --dataset {dataset} --hop-s 1"
         if need.kind == "release":
             return how_to_bring(*need.what.split("/"))
+        if need.kind == "videos" and need.what in self.datasets:
+            listed = [video for video in self.datasets[need.what].videos() if video.path]
+            if listed and not any(video.url for video in listed):
+                return f'install -D -t "$STEPLINE_MIRROR/{Path(listed[0].path).parent}" VIDEOS/*.mp4'
         if need.kind == "package" and not type(self).__module__.startswith("stepline."):
             return f"pip install {need.what}"
         return how_to_fill(need)

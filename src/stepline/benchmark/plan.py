@@ -58,7 +58,11 @@ class Benchmark(Declared[AnyEntry]):
         """The videos of its data sets, by data set."""
         names = tuple(dict.fromkeys(name for entry in self.shown.values() for name in self.features(entry)))
         key = f"{self.name}.features"
-        return {name: Footage(self.config, each, key, names, self.decoding) for name, each in self.datasets.items()}
+        heard = any(map(self.hears, self.shown.values()))
+        return {
+            name: Footage(self.config, each, key, names, self.decoding, sound=heard)
+            for name, each in self.datasets.items()
+        }
 
     @property
     def pipelines(self) -> Mapping[str, Pipeline]:
@@ -107,7 +111,8 @@ class Benchmark(Declared[AnyEntry]):
     def pipelines_of(self, entry: AnyEntry, release: str) -> Sequence[Pipeline]:
         """Return the pipelines of the videos that an entry reads, itself or through backbones and recognisers."""
         footage = self.footage.get(self.dataset(release))
-        return [footage.pipeline] if footage and (entry.kind.decoded or self.backbones(entry, release)) else []
+        read = entry.kind.decoded or self.backbones(entry, release) or self.hears(entry)
+        return [footage.pipeline] if footage and read else []
 
     # Needs
 
@@ -118,6 +123,8 @@ class Benchmark(Declared[AnyEntry]):
             found = [Need("release", f"{self.name}/{each}") for each in listed]
             for name in self.features(entry):
                 found += self.footage[self.dataset(release)].missing(name)
+            if self.hears(entry):
+                found += self.footage[self.dataset(release)].pipeline.speech.missing
             self._missing[entry.id, release] = in_order([*found, *self.missing_besides(entry, release)])
         return self._missing[entry.id, release]
 
@@ -215,6 +222,7 @@ class Benchmark(Declared[AnyEntry]):
         if self.datasets:
             footage = self.footage[self.dataset(job.release)]
             record["features"] = [footage.record(name) for name in self.features(entry)]
+            record |= {"transcripts": footage.pipeline.speech.record} if self.hears(entry) else {}
         if entry.trained:
             record[entry.kind.options] = self.options[entry.kind.options]
         if entry.splits != entry.kind.splits:
@@ -259,6 +267,7 @@ class Benchmark(Declared[AnyEntry]):
             footage = self.footage[self.dataset(job.release)]
             inputs += [path for name in self.features(job.entry) for path in footage.inputs(name)]
             inputs += footage.pipeline.videos.availability if job.entry.kind.decoded else []
+            inputs += footage.pipeline.speech.manifests if self.hears(job.entry) else []
         return list(dict.fromkeys([*inputs, *self.reads_besides(job, stage)]))
 
     def score_inputs(self, job: Job) -> list[Path]:

@@ -25,19 +25,22 @@ class Metric:
 class Sees:
     """An input that a method may see: its keyword in the column ``inputs``, and its description.
 
-    oracle: no real system would have it. split: the split of the release, if it is one.
+    oracle: no real system would have it. split: the split of the release, if it is one. fields: the fields of evaluated
+    units that belong to it; reading one is an error for a method that does not see it.
     """
 
     word: str
     text: str
     oracle: bool = False
     split: str = ""
+    fields: tuple[str, ...] = ()
 
 
 VIDEO = Sees("video", "the video")
 DURATION = Sees("duration", "the video's duration")
 TRAIN = Sees("train", "the training recordings", split="train")
 VAL = Sees("val", "the validation recordings", split="val")
+SPEECH = Sees("speech", "the transcript")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from stepline import paths
 from stepline.config import Config, load
-from stepline.datasets.configured import dataset
 from stepline.errors import ConfigError
 from stepline.pipeline.speech import options_of
 from stepline.plans import pipeline
@@ -128,7 +127,7 @@ def _drop(parsed: argparse.Namespace) -> None:
 
 def _shard(parsed: argparse.Namespace) -> tuple[Config, str, str]:
     config = load(parsed.configfile)
-    name = dataset(config, parsed.dataset).name
+    name = pipeline(config, parsed.dataset).name
     if not parsed.shard.isdecimal():
         raise ConfigError(f"shard {parsed.shard!r} is not a number such as 000")
     return config, name, parsed.shard

@@ -19,7 +19,7 @@ from stepline.datasets.release import DAMAGED_ARCHIVE, Released, ReleaseFile
 from stepline.datasets.schema import SPLITS, Video
 from stepline.errors import ReleaseError
 from stepline.io import parse_json, read_member
-from stepline.mirror import Wanted, cached_sha256, find
+from stepline.mirror import Wanted, cached_sha256
 
 GITHUB = "https://raw.githubusercontent.com/j-min/HiREST/deffc169b4e8d51c1589d5512ad05da61e81bcee/data"
 HUGGING_FACE = "https://huggingface.co/j-min/HiREST-baseline/resolve/54e2f8da7a4384fec8a137011399f5e104069032"
@@ -123,7 +123,7 @@ class Subtitle:
     text: str
 
 
-RELEASES = Released(name="hirest", title="HiREST", videos=tuple, known=tuple(FILES), release_files=FILES.__getitem__)
+RELEASES = Released(name="hirest", title="HiREST", known=tuple(FILES), release_files=FILES.__getitem__)
 
 
 def load(split: str) -> tuple[Pair, ...]:
@@ -206,12 +206,10 @@ def _subtitles(archive: ZipFile, name: str) -> tuple[Subtitle, ...]:
 
 def _videos() -> tuple[Video, ...]:
     """Return the annotated videos, then the distractors, if ``v1`` is fetched or in the mirror."""
-    if (RELEASES.folder("v1") / "release.json").exists():
-        files = {path: RELEASES.release_file("v1", path) for path in (*SPLIT_FILES.values(), DISTRACTORS)}
-    else:
-        files = {each.path: held for each in FILES["v1"] if (held := find(each.wanted))}
-        if len(files) < len(FILES["v1"]):
-            return ()
+    listing = (*SPLIT_FILES.values(), DISTRACTORS)
+    files = {path: held for path in listing if (held := RELEASES.held("v1", path))}
+    if len(files) < len(listing):
+        return ()
     found = [
         Video(id=pair.video, split=split, duration_s=pair.duration_s)
         for split in SPLITS

@@ -18,7 +18,7 @@ from stepline.datasets.release import Released, ReleaseFile
 from stepline.datasets.schema import Split, Video
 from stepline.errors import ReleaseError
 from stepline.io import canonical_json, read_json, write_cache
-from stepline.mirror import Wanted, cached_sha256, find
+from stepline.mirror import Wanted, cached_sha256
 
 __all__ = [
     "DATASETS",
@@ -112,7 +112,7 @@ class Statistics:
     steps: int
 
 
-RELEASES = Released(name="htstep", title="HT-Step", videos=tuple, known=tuple(FILES), release_files=FILES.__getitem__)
+RELEASES = Released(name="htstep", title="HT-Step", known=tuple(FILES), release_files=FILES.__getitem__)
 
 
 def taxonomy() -> Mapping[int, Step]:
@@ -198,9 +198,7 @@ def _fetched(release: str, path: str) -> Held:
 
 def _held(release: str, path: str) -> Held | None:
     """Return a file of a release if it is fetched or in the mirror, otherwise None."""
-    if (RELEASES.folder(release) / "release.json").exists():
-        return _fetched(release, path)
-    file = next(find(each.wanted) for each in FILES[release] if each.path == path)
+    file = RELEASES.held(release, path)
     return (file, cached_sha256(file)) if file else None
 
 

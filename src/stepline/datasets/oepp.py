@@ -21,7 +21,7 @@ from stepline.datasets.release import REBUILT, Released, ReleaseFile
 from stepline.datasets.schema import Split, Video
 from stepline.errors import ReleaseError
 from stepline.io import atomic_dir, read_json, sha256_file, write_json
-from stepline.mirror import Wanted, cached_sha256, find
+from stepline.mirror import Wanted, cached_sha256
 
 Part = Literal["train", "val", "base", "novel"]
 PARTS: tuple[Part, ...] = ("train", "val", "base", "novel")
@@ -38,6 +38,8 @@ SPLIT_FILES: dict[Part, str] = {
 BASE_POOL, NOVEL_POOL, TOTAL_POOL = "base_action_pool_1.json", "novel_action_pool_1.json", "total_action_pool.json"
 POOL_FILES: dict[Part, str] = {"train": BASE_POOL, "val": BASE_POOL, "base": BASE_POOL, "novel": NOVEL_POOL}
 EVENTS_FILE = "task_info.json"
+PART_FILES = sorted({*SPLIT_FILES.values(), *POOL_FILES.values(), EVENTS_FILE})
+"""The files that list the videos and steps of all parts."""
 FEATURE_FILES: dict[Features, str] = {"videoclip": "vc_action_feat_dict.json", "s3d": "s3d_action_feat_dict.json"}
 
 GITHUB = "https://raw.githubusercontent.com"
@@ -161,7 +163,7 @@ class Clustered:
     part: str
 
 
-RELEASES = Released(name="oepp", title="OEPP", videos=tuple, known=tuple(FILES), release_files=FILES.__getitem__)
+RELEASES = Released(name="oepp", title="OEPP", known=tuple(FILES), release_files=FILES.__getitem__)
 
 
 def load(release: str, part: Part) -> tuple[EventVideo, ...]:
@@ -288,20 +290,16 @@ def clusters(release: str) -> tuple[Clustered, ...]:
 
 
 def _loaded(release: str) -> dict[Part, tuple[EventVideo, ...]]:
-    paths = sorted({*SPLIT_FILES.values(), *POOL_FILES.values(), EVENTS_FILE})
-    files = [RELEASES.release_file(release, path) for path in paths]
-    return _parts(tuple(zip(paths, files, map(cached_sha256, files), strict=True)))
+    files = {path: RELEASES.release_file(release, path) for path in PART_FILES}
+    return _parts(tuple((path, file, cached_sha256(file)) for path, file in files.items()))
 
 
 def _videos() -> tuple[Video, ...]:
     """Return the videos of ``split1`` with ids and addresses, if it is fetched or in the mirror."""
-    if is_here("split1"):
-        parts = _loaded("split1")
-    else:
-        held = {file.path: find(file.wanted) for file in FILES["split1"]}
-        if None in held.values():
-            return ()
-        parts = _parts(tuple((path, file, cached_sha256(file)) for path, file in held.items() if file))
+    held = {path: file for path in PART_FILES if (file := RELEASES.held("split1", path))}
+    if len(held) < len(PART_FILES):
+        return ()
+    parts = _parts(tuple((path, file, cached_sha256(file)) for path, file in held.items()))
     return tuple(
         Video(
             id=video.id,

@@ -17,7 +17,7 @@ from stepline.datasets.release import Released, ReleaseFile
 from stepline.datasets.schema import Split, Video
 from stepline.errors import ReleaseError
 from stepline.io import parse_json, read_json
-from stepline.mirror import Wanted, cached_sha256, find
+from stepline.mirror import Wanted, cached_sha256
 
 REPOSITORY = "https://raw.githubusercontent.com/anilbatra2185/pss_soda_matching"
 COMMIT = "a57c62419a546c5a8dd0bc26fb72809ac177922c"
@@ -94,7 +94,7 @@ def _release_files(release: str) -> tuple[ReleaseFile, ...]:
     )
 
 
-RELEASES = Released(name="pss", title="PSS", videos=tuple, known=tuple(FILES), release_files=_release_files)
+RELEASES = Released(name="pss", title="PSS", known=tuple(FILES), release_files=_release_files)
 
 
 def load(dataset: str, split: Split) -> dict[str, Procedure]:
@@ -114,13 +114,6 @@ def vocabulary(dataset: str) -> dict[str, int]:
         return {word: int(number) for word, number in parse_json(file.read_bytes())["word_to_ix"].items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ReleaseError(f"{file} contains no vocabulary: {type(error).__name__}: {error}") from None
-
-
-def has_release(release: str) -> bool:
-    """Return whether a release is fetched, or the mirror has all of its files."""
-    return (RELEASES.folder(release) / "release.json").exists() or all(
-        find(file.wanted) for file in _release_files(release)
-    )
 
 
 def _videos(dataset: str) -> tuple[Video, ...]:
@@ -146,12 +139,8 @@ def _videos(dataset: str) -> tuple[Video, ...]:
 
 def _annotations(dataset: str) -> Iterator[tuple[Split, Path]]:
     for split, (release, path) in SPLIT_FILES[dataset].items():
-        if (RELEASES.folder(release) / "release.json").exists():
-            yield split, RELEASES.release_file(release, path)
-        else:
-            wanted = {file.path: file.wanted for file in _release_files(release)}[path]
-            if held := find(wanted):
-                yield split, held
+        if held := RELEASES.held(release, path):
+            yield split, held
 
 
 DATASETS = {

@@ -10,6 +10,7 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 from stepline.datasets.dataset import Dataset
+from stepline.datasets.schema import Video
 from stepline.errors import ReleaseError
 from stepline.io import read_json, sha256_file
 from stepline.mirror import Wanted, find
@@ -51,6 +52,7 @@ class Released(Dataset):
     known: the names of the releases. release_files: returns the files of a release.
     """
 
+    videos: Callable[[], tuple[Video, ...]] = tuple
     known: tuple[str, ...]
     release_files: Callable[[str], tuple[ReleaseFile, ...]]
 
@@ -62,6 +64,15 @@ class Released(Dataset):
         """Return whether a release is fetched, or the mirror has all of its files."""
         files = self.release_files(release)
         return (self.folder(release) / "release.json").exists() or (bool(files) and all(find(f.wanted) for f in files))
+
+    def held(self, release: str, path: str) -> Path | None:
+        """Return a file of a release, from its fetched folder or else from the mirror; None if neither has it.
+
+        Raises ReleaseError if it has changed since it was fetched.
+        """
+        if (self.folder(release) / "release.json").exists():
+            return self.release_file(release, path)
+        return next((find(file.wanted) for file in self.release_files(release) if file.path == path), None)
 
     def origin(self, release: str) -> str:
         """Return the common address, with the commit, of all public files of a release; "" if there are none."""

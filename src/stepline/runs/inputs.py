@@ -1,17 +1,20 @@
 """The inputs of methods and scores: one release with one configuration, for one entry."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.availability import Record, read_availability
-from stepline.benchmark import Benchmark, Job
+from stepline.asr import transcript
+from stepline.asr.transcript import Sentence
+from stepline.availability import Record, read_availability, read_manifest
+from stepline.benchmark import SPEECH, Benchmark, Job
 from stepline.config import Config
+from stepline.errors import ConfigError
 from stepline.features.bank import Bank
 from stepline.features.opening import open_named
 from stepline.features.resize import resize
@@ -23,12 +26,24 @@ AnyBenchmark = TypeVar("AnyBenchmark", bound=Benchmark[Any])
 Stage = Literal["fit", "predict"]
 
 
+class Span(Protocol):
+    """A part [start_s, end_s) of a video, in seconds."""
+
+    video: str
+    start_s: float
+    end_s: float
+
+
 @dataclass(frozen=True)
 class Inputs(Generic[AnyBenchmark]):
-    """The inputs of a job. Each benchmark's subclass defines the ground truth."""
+    """The inputs of a job. Each benchmark's subclass defines the ground truth.
+
+    stage: the stage whose method gets them; the method can read only what its entry sees. None for scores.
+    """
 
     benchmark: AnyBenchmark
     job: Job
+    stage: Stage | None = None
 
     @property
     def entry(self) -> Any:
@@ -57,10 +72,30 @@ class Inputs(Generic[AnyBenchmark]):
         raise NotImplementedError
 
     def truth(self, split: str) -> Sequence[Any]:
-        """Return all units of a split, in the released order."""
+        """Return all units of a split, in the released order.
+
+        A method cannot read what its entry does not see: ConfigError for another split, and for the fields of evaluated
+        units that belong to other inputs, see ``Sees``.
+        """
+        if self.stage and split not in self.splits(self.stage):
+            words = [each.word for each in self.benchmark.sees if each.split == split]
+            what = f"{words[0]!r}" if words else f"a keyword with `split={split!r}`"
+            raise ConfigError(f"{self._reader} reads the split {split}: add {what} to its `sees`")
         if split not in self._truth:
-            self._truth[split] = list(self.load(split))
+            hidden = self._hidden(split)
+            self._truth[split] = [Masked(unit, hidden, self._reader) if hidden else unit for unit in self.load(split)]
         return self._truth[split]
+
+    def _hidden(self, split: str) -> dict[str, str]:
+        """Return the fields of a split's units that the entry does not see, with their keywords."""
+        seen = self.benchmark.seen(self.entry)
+        if not self.stage or split in {each.split for each in seen}:
+            return {}
+        return {field: each.word for each in self.benchmark.sees if each not in seen for field in each.fields}
+
+    @property
+    def _reader(self) -> str:
+        return f"the method of {self.entry.id} (kind {self.entry.kind_name})"
 
     @cached_property
     def _truth(self) -> dict[str, Sequence[Any]]:
@@ -80,6 +115,8 @@ class Inputs(Generic[AnyBenchmark]):
     def has(self, unit: Any) -> bool:
         """Return whether all inputs of the entry exist for a unit."""
         if self.entry.kind.decoded and self.video_file(unit.video) is None:
+            return False
+        if self.benchmark.hears(self.entry) and unit.video not in self.spoken:
             return False
         return all(unit.video in bank for bank in self.banks)
 
@@ -169,7 +206,53 @@ class Inputs(Generic[AnyBenchmark]):
         """Return the (length, D) features of a video: the rows of each bank resized, then concatenated."""
         return np.concatenate([resize(bank[video], length) for bank in self.banks], axis=1, dtype=np.float32)
 
+    def pooled(self, spans: Sequence[Span]) -> NDArray[np.float64]:
+        """Return (N, D): for each span, the mean of its rows of each bank, concatenated; see ``Bank.means``."""
+        listed = [[getattr(span, name) for span in spans] for name in ("video", "start_s", "end_s")]
+        return np.concatenate([bank.means(*listed) for bank in self.banks], axis=1)
+
     @property
     def dimension(self) -> int:
         """The dimension D of the concatenated features."""
         return sum(bank.dimension for bank in self.banks)
+
+    # Speech
+
+    @cached_property
+    def spoken(self) -> frozenset[str]:
+        """The videos with a transcript of the recogniser."""
+        if not self.benchmark.hears(self.entry):
+            raise ConfigError(f"{self._reader} reads transcripts: add {SPEECH.word!r} to its `sees`")
+        made = [each for path in self.footage.pipeline.speech.manifests for each in read_manifest(path).items()]
+        return frozenset(video for video, about in made if about["status"] == "present")
+
+    def sentences(self, video: str) -> tuple[Sentence, ...]:
+        """Return the recognised sentences of a video, in order of their starts; empty without a transcript."""
+        if video not in self._sentences:
+            file = self.footage.pipeline.speech.folder / f"{video}.parquet"
+            self._sentences[video] = transcript.read(file) if video in self.spoken else ()
+        return self._sentences[video]
+
+    @cached_property
+    def _sentences(self) -> dict[str, tuple[Sentence, ...]]:
+        return {}
+
+    def said(self, span: Span) -> str:
+        """Return the whole sentences that overlap the open interval of a span, joined by spaces."""
+        heard = self.sentences(span.video)
+        return " ".join(each.text for each in heard if each.start_s < span.end_s and each.end_s > span.start_s)
+
+
+class Masked:
+    """A unit without the fields of inputs that a method does not see; reading one raises ConfigError."""
+
+    def __init__(self, unit: Any, hidden: Mapping[str, str], reader: str) -> None:
+        self.__dict__ |= {"_unit": unit, "_hidden": hidden, "_reader": reader}
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a field of the unit."""
+        if name in self._hidden:
+            raise ConfigError(
+                f"{self._reader} reads `{name}` of an evaluated unit: add {self._hidden[name]!r} to its `sees`"
+            )
+        return getattr(self._unit, name)

@@ -120,6 +120,7 @@ def test_what_cannot_be_is_one_line(changes: dict[str, object], message: str) ->
         Pss.of(validate({"pss": changes}), "pss")
 
 
+@pytest.mark.usefixtures("releases")
 def test_videos_of_tasty_are_brought_by_hand() -> None:
     assert plan().how_to_fill(Need("videos", "tasty")) == ('install -D -t "$STEPLINE_MIRROR/tasty/videos" VIDEOS/*.mp4')
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from stepline.backbones.weights import locate
 from stepline.benchmark import (
     DURATION,
+    SPEECH,
     TRAIN,
     VAL,
     VIDEO,
@@ -43,7 +44,6 @@ from stepline.footage import Footage
 from stepline.io import sha256_file
 from stepline.mirror import cached_sha256
 from stepline.needs import Need, absent, in_order
-from stepline.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from stepline.benchmarks.hirest.inputs import HirestInputs
@@ -80,7 +80,7 @@ class Hirest(Benchmark[Entry]):
     sees = (
         Sees("query", "the text query"),
         VIDEO,
-        Sees("speech", "the transcript"),
+        SPEECH,
         DURATION,
         TRAIN,
         VAL,
@@ -101,7 +101,7 @@ class Hirest(Benchmark[Entry]):
         read = [name for entry in self.shown.values() for name in self.features(entry)]
         names = tuple(dict.fromkeys([*read, *captioned]))
         retrieves = any(entry.splits == POOL for entry in self.shown.values())
-        heard = any(self.transcripts(each) == "asr" for each in self.shown.values())
+        heard = any(map(self.hears, self.shown.values()))
         videos = dataset if retrieves else hirest.ANNOTATED
         return {dataset.name: Footage(self.config, videos, f"{self.name}.features", names, self.decoding, sound=heard)}
 
@@ -150,19 +150,22 @@ class Hirest(Benchmark[Entry]):
         reads = "speech" in entry.sees and entry.kind_name not in FILES
         return str(self.options["transcripts"]) if reads else ""
 
+    def hears(self, entry: Entry) -> bool:
+        """Return whether an entry reads transcripts of the recogniser, not the released ones."""
+        return self.transcripts(entry) == "asr"
+
     def reads(self, job: Job) -> Sequence[str]:
         """Return the release, and the release of the authors' transcripts if the job reads them."""
         return [job.release, *(["asr"] if self.transcripts(job.entry) == "released" else [])]
 
     def reads_besides(self, job: Job, stage: str) -> Sequence[Path]:
-        """Return ASR transcripts and the user's predictions; for scores, the authors' labels and frame features."""
+        """Return the user's predictions; for scores, the authors' labels and frame features."""
         footage = self.footage["hirest"]
         if stage == "score":
             labels = [self.release_manifest("labels")] if hirest.labels_are_here() else []
             clips = self.clip_score_missing or not job.entry.kind.scores("val_clip_score")
             return labels + ([] if clips else footage.inputs(self.clip_features))
-        spoken = footage.pipeline.speech.manifests if self.transcripts(job.entry) == "asr" else []
-        return [*spoken, *self.files(job.entry)]
+        return self.files(job.entry)
 
     def files(self, entry: Entry) -> list[Path]:
         """Return the existing prediction files of the user that an entry reads."""
@@ -172,33 +175,26 @@ class Hirest(Benchmark[Entry]):
 
     def decides(self, job: Job) -> Mapping[str, Any]:
         """Return text encoders, weights, transcripts, files and, for released weights, the options that apply."""
-        speech = self.footage["hirest"].pipeline.speech
         heads = [path for name in self._heads(job.entry) for path in (locate(name) or {}).values()]
         return {
             "texts": texts.records(self, job.entry),
             "weights": {path.name: cached_sha256(path) for path in heads},
-            "transcripts": speech.record if self.transcripts(job.entry) == "asr" else self.transcripts(job.entry),
+            **({} if self.hears(job.entry) else {"transcripts": self.transcripts(job.entry)}),
             "files": {path.name: sha256_file(path) for path in self.files(job.entry)},
             **({"joint": {key: self.options["joint"][key] for key in SAID_BY}} if _is_released(job.entry) else {}),
         }
 
     # Missing inputs
 
-    def pipelines_of(self, entry: Entry, release: str) -> Sequence[Pipeline]:
-        """Return the pipeline of the videos if an entry reads videos, their features or speech recognised in them."""
-        heard = self.transcripts(entry) == "asr"
-        return [self.footage["hirest"].pipeline] if heard else super().pipelines_of(entry, release)
-
     def missing_besides(self, entry: Entry, release: str) -> Sequence[Need]:
-        """Return the missing files of the user, transcripts, weights and packages."""
+        """Return the missing files of the user, released transcripts, weights and packages."""
         unpredicted = entry.kind_name in FILES and entry.id not in self.options["files"]
         files = [Need("predictions", entry.id)] if unpredicted else []
         heard = self.transcripts(entry)
         found = [Need("release", "hirest/asr")] if heard == "released" and not self.released.is_there("asr") else []
-        spoken = self.footage["hirest"].pipeline.speech.missing if heard == "asr" else ()
         heads = [Need("weights", name) for name in self._heads(entry) if not locate(name)]
         packages = absent(*DECODED) if entry.kind.decoded else ()
-        return [*files, *found, *spoken, *texts.missing(self, entry), *heads, *packages]
+        return [*files, *found, *texts.missing(self, entry), *heads, *packages]
 
     def _heads(self, entry: Entry) -> list[str]:
         """Return the names of the weights that an entry's model loads."""

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stepline.asr import transcript
-from stepline.availability import read_manifest
 from stepline.benchmarks.hirest.benchmark import Hirest
 from stepline.datasets import hirest
 from stepline.datasets.hirest import Pair, Subtitle
@@ -70,13 +68,9 @@ class HirestInputs(Inputs[Hirest]):
         """The transcript of each video that has one."""
         if self.options["transcripts"] == "released":
             return hirest.subtitles(video.id for video in self.footage.dataset.videos())
-        speech = self.footage.pipeline.speech
-        made = {video: each for path in speech.manifests for video, each in read_manifest(path).items()}
         return {
             video: tuple(
-                Subtitle(start_s=line.start_s, end_s=line.end_s, text=line.text)
-                for line in transcript.read(speech.folder / f"{video}.parquet")
+                Subtitle(start_s=line.start_s, end_s=line.end_s, text=line.text) for line in self.sentences(video)
             )
-            for video, each in made.items()
-            if each["status"] == "present"
+            for video in self.spoken
         }

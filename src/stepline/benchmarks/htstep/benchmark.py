@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from stepline import paths
 from stepline.benchmark import (
     DURATION,
+    SPEECH,
     TRAIN,
     VIDEO,
     Benchmark,
@@ -74,7 +75,7 @@ class Htstep(Benchmark[Entry]):
     sees = (
         VIDEO,
         Sees("article", "the steps of the article; on HT-Step, of the annotated variation"),
-        Sees("speech", "the transcript"),
+        SPEECH,
         DURATION,
         TRAIN,
         Sees("narrations", "the speech in training videos", split="narrations"),
@@ -217,6 +218,10 @@ class Htstep(Benchmark[Entry]):
         found += ["candidates"] if htstep.candidates_are_here() else []
         found += ["coin"] if self.trained_on(entry) == "coin" else []
         return [*found, *(["narrations"] if self._hears(entry) and self.options["transcripts"] == "released" else [])]
+
+    def hears(self, entry: Entry) -> bool:
+        """Return False: `_recognised` names the data set whose transcripts an entry reads, which may be another one."""
+        return False
 
     def _hears(self, entry: Entry) -> bool:
         """Return whether an entry reads transcripts; the user's own predictions read none here."""

@@ -112,11 +112,6 @@ class Pss(Benchmark[Entry]):
             return [Need("config", "pss.metrics.meteor", "true")]
         return absent(Need("java"), Need("package", "pycocoevalcap"))
 
-    def how_to_fill(self, need: Need) -> str:
-        """Return the command that meets a need; Tasty's videos have no addresses to download from."""
-        tasty = need == Need("videos", "tasty")
-        return 'install -D -t "$STEPLINE_MIRROR/tasty/videos" VIDEOS/*.mp4' if tasty else super().how_to_fill(need)
-
     def note(self, table: Table, line: Line, release: str, metric: str) -> str:
         """Return a note on the released vocabulary for captions learned with it."""
         seen = self.entries[line.entry].trained and metric not in SEGMENTS and self.options["vocabulary"] == "released"
