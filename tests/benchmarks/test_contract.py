@@ -21,7 +21,7 @@ from stepline.backbones.weights import WEIGHTS, Weights, weights_of
 from stepline.benchmark import Benchmark, Job, Method
 from stepline.config import Config, defaults, validate
 from stepline.config.check import wrong
-from stepline.config.declarations import folders
+from stepline.config.declarations import declaration, folders
 from stepline.config.schema import schema_of
 from stepline.errors import ConfigError
 from stepline.features.importing import Folder, import_folder
@@ -562,5 +562,6 @@ def test_names_do_not_depend_on_the_order_of_the_registry(monkeypatch: pytest.Mo
     assert [*before] == STUDIES
     monkeypatch.setattr(plans, "BENCHMARKS", BENCHMARKS[::-1])
     assert benchmarks(config) == before
-    others = [name for each in BENCHMARKS for name in {*each.datasets, *each.studies}]
+    named = [{*each.studies, *declaration(each.folder).get("datasets", ())} for each in BENCHMARKS]
+    others = [name for names in named for name in names]
     assert len(others) == len({*others})

@@ -1,8 +1,8 @@
 """A benchmark under one configuration: its declaration, its hooks, and its part of the configuration."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
@@ -17,8 +17,8 @@ from stepline.benchmark.words import SPEECH, Metric, Option, Sees
 from stepline.config import Config, defaults
 from stepline.config.declarations import declaration, files_of
 from stepline.datasets.dataset import Dataset
-from stepline.datasets.release import Released, how_to_bring
-from stepline.datasets.schema import SPLITS
+from stepline.datasets.release import Released, how_to_bring, listed_files
+from stepline.datasets.schema import SPLITS, Video
 from stepline.datasets.subset import describe, select
 from stepline.errors import ConfigError
 from stepline.io import canonical_json
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     SubParsers = _SubParsersAction[ArgumentParser]
 
+FILES = "files.csv"
+"""The file of a benchmark's folder that lists the files of its releases."""
 UNCHANGING = {*SHOWN, "id", "kind", "table", "inputs"}
 """The fields of an entry that do not affect its numbers: names and descriptions of its line."""
 VIDEO_OPTIONS = dict.fromkeys(("reader", "orientation", "track", "damaged"), "media") | {"max_height": "download"}
@@ -71,8 +73,6 @@ class Declared(Generic[AnyEntry]):
     """The class of its entries."""
     revision: ClassVar[int] = 1
     """The revision of the scoring code: raise it with a change that alters numbers."""
-    datasets: ClassVar[Mapping[str, Dataset]] = {}
-    """The data sets with its videos, if features are computed from them."""
     also_made: ClassVar[tuple[str, ...]] = ()
     """Default targets in addition to the tables and the page."""
     published: ClassVar[Mapping[str, Any]] = {}
@@ -116,10 +116,42 @@ class Declared(Generic[AnyEntry]):
     def add_verbs(cls, verbs: "SubParsers") -> None:
         """Add the benchmark's own verbs to the command line."""
 
-    @property
+    @cached_property
     def released(self) -> Released:
-        """Its releases."""
+        """Its releases: the files that ``files.csv`` of its folder lists."""
+        declared = declaration(self.folder)
+        files = partial(listed_files, self.folder / FILES, self.name, declared.get("source", ""))
+        return Released(name=self.name, title=self.title, known=tuple(declared["releases"]), release_files=files)
+
+    @cached_property
+    def datasets(self) -> Mapping[str, Dataset]:
+        """The data sets with its videos, by name: one, of `videos`, if ``datasets`` of ``tables.yaml`` names it."""
+        listed_by = f"{self.name}/{self.released.known[0]}"
+        return {
+            name: Dataset(name=name, title=self.title, videos=partial(self._listed, name), listed_by=listed_by)
+            for name in declaration(self.folder).get("datasets", ())[:1]
+        }
+
+    def videos(self) -> Iterable[Video]:
+        """Return the videos of its data set. It is called once the files of its first release are held.
+
+        A video without a ``path`` is looked up in the mirror at ``<data set>/videos/<id>.mp4``.
+        """
         raise NotImplementedError
+
+    def _listed(self, dataset: str) -> tuple[Video, ...]:
+        if dataset not in self._listings:
+            first = self.released.known[0]
+            held = all(self.released.held(first, file.path) for file in self.released.release_files(first))
+            self._listings[dataset] = tuple(
+                replace(video, path=video.path or f"{dataset}/videos/{video.id}.mp4")
+                for video in (self.videos() if held else ())
+            )
+        return self._listings[dataset]
+
+    @cached_property
+    def _listings(self) -> dict[str, tuple[Video, ...]]:
+        return {}
 
     @property
     def options(self) -> Config:

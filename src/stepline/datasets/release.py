@@ -1,5 +1,6 @@
 """Releases: the annotation files of a data set, fetched completely and checked on every read."""
 
+import re
 import struct
 import zlib
 from collections.abc import Callable
@@ -10,8 +11,9 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 from stepline.datasets.dataset import Dataset
+from stepline.datasets.lines import lines
 from stepline.datasets.schema import Video
-from stepline.errors import ReleaseError
+from stepline.errors import ConfigError, ReleaseError
 from stepline.io import read_json, sha256_file
 from stepline.mirror import Wanted, find
 
@@ -82,6 +84,27 @@ class Released(Dataset):
     def release_file(self, release: str, path: str) -> Path:
         """Return a file of the release by its path; raise ReleaseError if it has changed since it was fetched."""
         return checked_file(self.folder(release), path, study=self.name, name=release)
+
+
+def listed_files(listing: Path, study: str, source: str, release: str) -> tuple[ReleaseFile, ...]:
+    """Return the files of a release in the CSV file ``listing``, each at ``source``/path and in the mirror at study/path.
+
+    Columns: path, and optionally sha256 and size in bytes, which pin a file, and release, the only one that has the file.
+    There are no files without the CSV file. Raises ConfigError with the line if it is not valid.
+    """
+    columns = {"required": ("path",), "optional": ("sha256", "size", "release")}
+    found = []
+    for number, line in lines(study, str(listing), **columns) if listing.exists() else ():
+        path, sha256, size = line["path"], line.get("sha256", ""), line.get("size", "")
+        pinned = re.fullmatch("[0-9a-f]{64}", sha256) and size.isdecimal()
+        if not pinned and (sha256 or size):
+            raise ConfigError(f"{listing}, line {number}: give sha256, 64 hexadecimal digits, and size, or neither")
+        if path.startswith("/") or ".." in path.split("/"):
+            raise ConfigError(f"{listing}, line {number}: path {path!r} is not a path below the release's folder")
+        if line.get("release", "") in ("", release):
+            wanted = Wanted(path=f"{study}/{path}", sha256=sha256, size=int(size or 0))
+            found.append(ReleaseFile(path=path, wanted=wanted, url=f"{source}/{path}" if source else ""))
+    return tuple(found)
 
 
 def how_to_bring(study: str, release: str) -> str:

@@ -118,7 +118,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         return {self.name: self.pipeline}
 
     @cached_property
-    def videos(self) -> frozenset[str]:
+    def in_subset(self) -> frozenset[str]:
         """The videos of the configured subset."""
         return self.chosen(self.released)
 
@@ -126,7 +126,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         """Raise ConfigError if releases, the subset, entries, lines or encoders are impossible."""
         for release in self.releases:
             configured.study(self.config, self.name, release)
-        self.videos  # noqa: B018 - raises if the subset names unlisted videos
+        self.in_subset  # noqa: B018 - raises if the subset names unlisted videos
         check(self)
 
     @property
@@ -346,7 +346,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         """Return a stage's samples; for fits and predictions also features, transcripts and embeddings."""
         splits, features = self.splits_of(job.entry, stage), self.pipeline.features
         inputs = [paths.samples(self.name, job.release, job.entry.task, split) for split in splits]
-        listed = [v.id for v in self.released.videos() if v.split in splits and v.id in self.videos]
+        listed = [v.id for v in self.released.videos() if v.split in splits and v.id in self.in_subset]
         for part in self.parts(job.entry) if stage != "score" else ():
             inputs += features.manifests(part.backbone) if part.backbone else []
             if encoder := self.texts_by(part):

@@ -78,11 +78,11 @@ class StudyDemand(Demand):
         """Return the windows of all samples and the steps' animations, by video; reads `clip_inputs`."""
         from stepline.benchmarks.spacewalk.windows import clips
 
-        return clips(self.plan.released, self.plan.releases, self._clip_windows(backbone), self.plan.videos)
+        return clips(self.plan.released, self.plan.releases, self._clip_windows(backbone), self.plan.in_subset)
 
     def clip_params(self, backbone: str, members: Sequence[Video]) -> Any:
         """Return the cache key of the clips of a shard's videos, in addition to `clip_inputs`."""
-        listed = [video.id for video in members if video.id in self.plan.videos]
+        listed = [video.id for video in members if video.id in self.plan.in_subset]
         return [self.plan.releases, self._clip_windows(backbone), listed]
 
     @property
