@@ -61,6 +61,12 @@ class Inputs(Generic[AnyBenchmark]):
         return self.benchmark.options
 
     @property
+    def training(self) -> Config:
+        """The options of the entry's training, without its seeds."""
+        options = self.options[self.entry.kind.options].items()
+        return {key: value for key, value in options if key != "seeds"}
+
+    @property
     def spec(self) -> str:
         """The cache key of the entry's predictions, 8 hex digits."""
         return self.benchmark.spec(self.job)

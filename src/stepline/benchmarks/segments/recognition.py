@@ -1,0 +1,136 @@
+"""What a benchmark of step recognition in given segments declares: segments, methods, metrics."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from stepline.benchmark import (
+    SPEECH,
+    TRAIN,
+    VAL,
+    VIDEO,
+    Benchmark,
+    Entry,
+    InTime,
+    Job,
+    Kind,
+    Metric,
+    Prediction,
+    Sees,
+    UnavailableError,
+    Values,
+)
+from stepline.datasets.schema import SPLITS
+from stepline.needs import Need
+
+if TYPE_CHECKING:
+    from stepline.benchmarks.segments.inputs import SegmentInputs
+
+PRIORS: Mapping[str, tuple[str, ...]] = dict.fromkeys(("most_frequent", "in_order", "likeliest"), ())
+"""The methods of `stepline.models.priors.Priors`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """A segment [start_s, end_s) of a video of duration_s, in seconds, and the step that it shows.
+
+    procedure: what is done in the video, such as a recipe. Only its steps are choices; "" if all videos share theirs.
+    part: the key of a metric that is the accuracy on such segments alone; "" if there is none.
+    """
+
+    video: str
+    start_s: float
+    end_s: float
+    duration_s: float
+    step: str
+    procedure: str = ""
+    part: str = ""
+
+    @property
+    def place(self) -> float:
+        """The middle of the segment, from 0, the start of the video, to 1, its end."""
+        return (self.start_s + self.end_s) / 2 / self.duration_s
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recognised(Prediction):
+    """The steps that a method recognises in the segments of one video, in their order."""
+
+    steps: tuple[str, ...]
+
+
+class StepRecognition(Benchmark[Entry]):
+    """Step recognition in given segments. A subclass has `segments`, and `texts` if steps are named by numbers."""
+
+    prediction = Recognised
+    kinds: ClassVar[Mapping[str, Kind]] = {
+        "prior": Kind(
+            method="stepline.benchmarks.segments.methods:Prior", sees=("segment", "train"), settings={"by": PRIORS}
+        ),
+        "tfidf": Kind(method="stepline.benchmarks.segments.methods:TfIdf", sees=("segment", "speech")),
+        "linear": Kind(
+            method="stepline.benchmarks.segments.methods:Linear",
+            options="linear",
+            sees=("segment", "video", "train", "val"),
+            environment="text",
+        ),
+        "statistics": Kind(method=None, metrics=("videos", "segments", "steps", "hours")),
+    }
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "accuracy": Metric(title="Accuracy", definition="the share of segments whose step is recognised"),
+        "by_step": Metric(
+            title="Mean over steps", definition="the mean over true steps of the accuracy on their segments"
+        ),
+        "videos": Metric(title="Videos", definition="the number of videos with segments", unit="count"),
+        "segments": Metric(title="Segments", definition="the number of segments", unit="count"),
+        "steps": Metric(title="Steps", definition="the number of different steps", unit="count"),
+        "hours": Metric(title="Hours", definition="the total duration of the videos in hours", unit=""),
+    }
+    sees = (
+        Sees("segment", "the segment's times and the steps of its procedure"),
+        *(VIDEO, SPEECH, TRAIN, VAL),
+        Sees("step", "the true step", oracle=True, fields=("step", "part")),
+    )
+
+    def segments(self, release: str, split: str) -> Iterable[Segment]:
+        """Yield the segments of a split; those of one video are together."""
+        raise NotImplementedError
+
+    def texts(self, release: str) -> Mapping[str, str]:
+        """Return the text of each step that is not its own text."""
+        return {}
+
+    def counted(self, entry: Entry, release: str) -> Mapping[str, float]:
+        """Return the counts of a release; raise UnavailableError if it is absent."""
+        if not self.release_manifest(release).exists():
+            raise UnavailableError(Need("release", f"{self.name}/{release}"))
+        found = [each for split in SPLITS for each in self.segments(release, split)]
+        duration_s = {each.video: each.duration_s for each in found}
+        return {
+            "videos": len(duration_s),
+            "segments": len(found),
+            "steps": len({(each.procedure, each.step) for each in found}),
+            "hours": sum(duration_s.values()) / 3600,
+        }
+
+    def split(self, entry: Entry, metric: str) -> str:
+        """Return the splits of the metric: all for counts."""
+        return super().split(entry, metric) if entry.kind.method else "all"
+
+    def inputs(self, job: Job) -> "SegmentInputs":
+        """Return the inputs of a job."""
+        from stepline.benchmarks.segments.inputs import SegmentInputs
+
+        return SegmentInputs(self, job)
+
+    def values(self, inputs: "SegmentInputs", made: Sequence[Recognised]) -> Mapping[str, Values]:
+        """Return the values of each segment."""
+        from stepline.benchmarks.segments.score import values
+
+        return values(inputs, made)
+
+    def in_time(self, inputs: "SegmentInputs", video: str, made: Recognised | None) -> InTime | None:
+        """Return the true steps of a video and the recognised ones over time."""
+        from stepline.benchmarks.segments.in_time import in_time
+
+        return in_time(inputs, video, made)
