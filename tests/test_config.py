@@ -46,6 +46,14 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         {"asr": {"transformers": {"model": "hf:openai/whisper-small"}}},
         ["asr.transformers: it was removed; write faster_whisper, with the converted model; docs/transcripts.md"],
     ),
+    "a study of a data set, which was removed": (
+        {"datasets": {"mine": {"videos": "x", "study": {"text_encoders": ["tfidf"]}}}},
+        ["datasets.mine.study: it was removed; use `segments`, a CSV file of labelled spans, see docs/own-videos.md"],
+    ),
+    "samples of a data set, which were removed": (
+        {"datasets": {"mine": {"videos": "x", "samples": {"per_video": 9}}}},
+        ["datasets.mine.samples: it was removed; use `segments`, a CSV file of labelled spans"],
+    ),
     "wrong type": ({"strict": "perhaps"}, ["strict: 'perhaps' is not allowed; write true or false"]),
     "a number that is none": (
         {"shard_hours": float("nan")},
@@ -313,13 +321,8 @@ def test_text_stays_text_where_text_is_wanted() -> None:
 
 def test_a_datasets_defaults_are_filled() -> None:
     config = validate({"datasets": {"mine": {"videos": "12"}}})
-    samples = {"per_video": 2000, "min_distance_s": 30, "boundary_s": 15}
-    mine = {"kind": "folder", "videos": "12", "backbones": ["histogram"], "samples": samples}
-    assert config["datasets"] == {"mine": mine}
+    assert config["datasets"] == {"mine": {"kind": "folder", "videos": "12", "backbones": ["histogram"]}}
     assert config["media"]["keep"] == "all"
-    config = validate({"datasets": {"mine": {"videos": "x", "study": {"text_encoders": []}}}})
-    assert defaults("mine", config)["transcripts"] == "asr"
-    assert defaults("mine", config)["text_encoders"] == ["tfidf", "minilm", "mpnet"]
 
 
 def test_no_dataset_can_take_a_studys_name() -> None:

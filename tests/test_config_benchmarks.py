@@ -66,6 +66,15 @@ def test_a_named_folder_has_a_key_with_the_form_that_it_declares(tmp_path: Path)
     assert defaults("toy", config) == validate(NAMED | {"toy": {}})["toy"]
 
 
+def test_its_options_may_add_keys_to_the_users_data_sets(tmp_path: Path) -> None:
+    rated = {"type": "number", "default": 25, "description": "Frames per second."}
+    toy = {"$ref": "#/$defs/benchmark", "properties": {"releases": {"default": ["second"]}}}
+    write(tmp_path / "toy", options={**OPTIONS, "dataset": {"rate": rated, "toy": toy}})
+    mine = validate(NAMED | {"datasets": {"mine": {"videos": "x", "toy": {}}}})["datasets"]["mine"]
+    assert mine["rate"] == 25
+    assert mine["toy"] == {**validate(NAMED | {"toy": {}})["toy"], "releases": ["second"]}
+
+
 def test_without_options_it_has_what_all_have(tmp_path: Path) -> None:
     write(tmp_path / "toy", {"features": None, "default_releases": None, "datasets": None}, None)
     assert validate(NAMED | {"toy": {}})["toy"] == {

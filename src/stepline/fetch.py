@@ -141,13 +141,7 @@ def bring_videos(pipeline: Pipeline, shard: str) -> list[Record]:
 def _bring(video: Video, folder: Path, bring: Callable[[Video], Record]) -> Record:
     memory = folder / f"{check_video_id(video.id)}.json"
     before = read_availability(memory).get(video.id) if memory.exists() else None
-    written = before
-    if video.lost:
-        record = Record(video=video.id, status="missing", reason=video.lost)
-        if before is not None:
-            remove_video(folder, before)
-    else:
-        record = written = bring(video)
+    record = written = bring(video)
     if before is not None and not (before.kept or video.file) and record.status in ("gone", "failed"):
         reason = f"deleted after use, and cannot be fetched again: {record.reason}"
         record = replace(before, reason=reason, attempts=record.attempts)

@@ -163,7 +163,7 @@ def _gone(pipelines: Mapping[str, Sequence[Pipeline]], found: Found) -> None:
         except SteplineError as error:
             found.notes.append(f"the videos of {name} are not checked: {error}")
             continue
-        listed = {video.id for video in videos if not video.lost}
+        listed = {video.id for video in videos}
         files: dict[str, list[Path]] = {}
         for folder in (paths.media(name), paths.thumbnails(name)):
             for each in _folders(folder):

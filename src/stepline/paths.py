@@ -8,8 +8,7 @@ from stepline.spec import Spec
 OUTPUTS = frozenset({"answers", "features", "logs", "results", "weights"})
 """The folders of a work folder, besides ``datasets`` and hidden ones; a work folder contains ``.stepline``."""
 OF_DATASET = frozenset(
-    {"annotation", "availability", "dropped", "fetches", "media", "release", "shards.csv", "shots", "thumbnails"}
-    | {"transcripts", "videos"}
+    {"availability", "dropped", "fetches", "media", "shards.csv", "shots", "thumbnails", "transcripts", "videos"}
 )
 """The entries of ``datasets/<dataset>``, whose ``shards.csv`` is written first."""
 

@@ -65,7 +65,7 @@ def pipeline(config: Config, name: str) -> Pipeline:
 
 def plans_of(config: Config, dataset: str) -> list[Benchmark[Any]]:
     """Return the plans of the configured studies that use the videos of a data set."""
-    found = {name: made for name, made in benchmarks(config).items() if name in config or name in config["datasets"]}
+    found = {name: made for name, made in benchmarks(config).items() if name in config}
     return [
         made.of(config, name) for name, made in found.items() if dataset in (made(config, name).datasets or (name,))
     ]
@@ -92,13 +92,12 @@ def to_fetch(config: Config, names: Sequence[str]) -> tuple[list[str], list[tupl
 def released(name: str, release: str, config: Mapping[str, Any]) -> Released:
     """Return the releases of a study; raise ConfigError if the study or ``release`` is unknown.
 
-    config: names custom benchmarks and the user's data sets.
+    config: names custom benchmarks.
     """
     known = benchmarks(validate(config))
     if name not in known:
         raise ConfigError(f"study {name!r} is not known; choose from {', '.join(known)}")
-    own = name in config or name in config.get("datasets", {})
-    whole = validate(config if own else {**config, name: {}})
+    whole = validate(config if name in config else {**config, name: {}})
     found = known[name].configured(whole, name).released
     if release not in found.known:
         raise ConfigError(f"release {release!r} of {name} is not known; choose from {', '.join(found.known)}")

@@ -11,8 +11,6 @@ import pytest
 
 from stepline import paths, remembered
 from stepline.availability import Record, write_availability
-from stepline.datasets.configured import dataset
-from stepline.errors import ConfigError
 from stepline.io import write_json, write_text
 from stepline.pipeline import STAGES, media_params
 from stepline.pipeline.demand import configured_stages
@@ -64,11 +62,6 @@ def test_what_was_not_asked_for_is_not_made(stages: list[str], wanted: set[str])
 def test_videos_of_which_nothing_can_be_made_are_not_deleted() -> None:
     mine = {"videos": "clips", "backbones": ["s3d-pss"], "stages": ["features"]}
     assert made(datasets={"mine": mine}, media={"keep": "none"}).videos.dropped == []
-
-
-def test_a_study_says_itself_what_is_made() -> None:
-    with pytest.raises(ConfigError, match=r"^config: datasets.mine.stages: a study's entries determine its stages"):
-        dataset({"datasets": {"mine": {"videos": "clips", "kind": "folder", "study": {}, "stages": ["shots"]}}}, "mine")
 
 
 def test_keeping_videos_or_not_decides_no_number() -> None:

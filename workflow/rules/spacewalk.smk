@@ -2,7 +2,7 @@
 from stepline.benchmarks.spacewalk import demand, presentation
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
-SPACEWALKS = "|".join(Spacewalk.serves(config))
+SPACEWALKS = "|".join(Spacewalk.studies)
 
 
 rule samples:

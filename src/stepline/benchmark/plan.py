@@ -152,10 +152,6 @@ class Benchmark(Declared[AnyEntry]):
         metrics = filter(self.entries[line.entry].kind.scores, table.metrics)
         return in_order([*self.missing_line(line, release), *chain.from_iterable(map(self.missing_of, metrics))])
 
-    def at(self, changes: Config) -> Config:
-        """Return changes to the study's part as changes to the whole configuration."""
-        return {self.name: changes}
-
     def filled_by(self, file: str, needs: Sequence[Need]) -> str:
         """Return the commands that meet the needs and recompute a result file; "" if no command can."""
         if not needs or any(need.kind == "samples" for need in needs):
@@ -171,7 +167,7 @@ class Benchmark(Declared[AnyEntry]):
                     return ""
                 changes["subset"] = None
         steps = dict.fromkeys(filter(None, map(self.how_to_fill, needs)))
-        return " && ".join([*steps, command(f"results/{self.name}/{file}", self.at(changes) if changes else {})])
+        return " && ".join([*steps, command(f"results/{self.name}/{file}", {self.name: changes} if changes else {})])
 
     def command_for(self, need: Need, file: str) -> str:
         """Return the command that meets a need, or that computes a result file with it; "" if there is none."""

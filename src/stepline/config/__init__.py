@@ -90,14 +90,8 @@ def validate(config: Any) -> Config:
 
 
 def defaults(name: str, config: Config) -> Config:
-    """Return the default section of a benchmark or study.
-
-    name: a key of the configuration, or a data set with a ``study``, whose defaults are returned. config: a validated
-    configuration.
-    """
-    parts = schema_of(folders(config))["properties"]
-    own = parts["datasets"]["additionalProperties"]["properties"]
-    return defaults_of(own["study"] if name in config["datasets"] else parts[name])
+    """Return the default section of a key of the configuration, which is validated."""
+    return defaults_of(schema_of(folders(config))["properties"][name])
 
 
 def _checked(config: Any, by: Schema) -> Any:

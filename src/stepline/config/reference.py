@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from stepline.config.declarations import folders
@@ -66,15 +65,16 @@ def page() -> str:
     text = [HEAD, _section("General", "", single)]
     for name, part in parts.items():
         if _below(part) and name not in studies:
-            own, *rows = _rows(part, "", studies)
+            own, *rows = _rows(part)
             text.append(_section(f"`{name}`", own.description, rows))
     first = next(iter(studies.values()))
     text.append(_section("Every benchmark", "", [row for row in _rows(first) if row in common]))
-    shown: dict[str, Schema] = {}
     for name, part in studies.items():
-        own, *rows = _rows(part, "", shown)
-        text.append(_section(f"`{name}`", own.description, [row for row in rows if row not in common]))
-        shown[name] = part
+        own, *rows = _rows(part)
+        like = next(other for other, known in studies.items() if _below(known).keys() == _below(part).keys())
+        about = own.description if like == name else f"{own.description} As `{like}`, except for:"
+        said = common if like == name else {*_rows(studies[like])}
+        text.append(_section(f"`{name}`", about, [row for row in rows if row not in said]))
     return "\n".join(text)
 
 
@@ -83,26 +83,13 @@ def _section(title: str, about: str, rows: list[Row]) -> str:
     return "\n".join([f"## {title}", "", *([about, ""] if about else []), *head, *map(str, rows), ""])
 
 
-def _rows(
-    part: Schema, key: str = "", like: Mapping[str, Schema] | None = None, *, required: bool = False
-) -> list[Row]:
-    """Return the row of a key and the rows of all keys below it.
-
-    like: other sections by name. If an object has the same keys as one of them, only the rows that differ are returned.
-    """
+def _rows(part: Schema, key: str = "", *, required: bool = False) -> list[Row]:
+    """Return the row of a key and the rows of all keys below it."""
     needed = part.get("required", [])
     below = [
-        row
-        for name, child in _below(part).items()
-        for row in _rows(child, _joined(key, name), like, required=name in needed)
+        row for name, child in _below(part).items() for row in _rows(child, _joined(key, name), required=name in needed)
     ]
     description = part.get("description", "")
-    for name, other in (like or {}).items():
-        if _below(part) and _below(other).keys() == _below(part).keys():
-            same = {replace(row, key=_joined(key, row.key)) for row in _rows(other)[1:]}
-            below = [row for row in below if row not in same]
-            description += f" As `{name}`, except for:"
-            break
     value = "" if below and not _nullable(part) else _value(part)
     default = "required" if required else _default(part)
     return [Row(key, value, default, re.sub(r"docs/([\w-]+\.md)", r"[\1](../docs/\1)", description.strip())), *below]

@@ -17,12 +17,8 @@ from stepline.errors import ConfigError, ReleaseError
 from stepline.io import read_json, sha256_file
 from stepline.mirror import Wanted, find
 
-OWN = "release"
-"""The name of a release built from a data set's own annotation."""
 REBUILT = "rebuilt"
 """The name of a release rebuilt from the sources of the released one."""
-MADE_BY = {OWN: "annotation build {study}", REBUILT: "{study} rebuild"}
-"""The verbs that build a release which cannot be fetched."""
 DAMAGED_ARCHIVE = (
     BadZipFile,
     EOFError,
@@ -108,8 +104,8 @@ def listed_files(listing: Path, study: str, source: str, release: str) -> tuple[
 
 
 def how_to_bring(study: str, release: str) -> str:
-    """Return the command that fetches or builds a release."""
-    return "stepline " + MADE_BY.get(release, "fetch {study}/{release}").format(study=study, release=release)
+    """Return the command that fetches or rebuilds a release."""
+    return f"stepline {study} rebuild" if release == REBUILT else f"stepline fetch {study}/{release}"
 
 
 def checked_file(folder: Path, path: str, *, study: str, name: str) -> Path:

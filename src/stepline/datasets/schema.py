@@ -20,7 +20,6 @@ class Video:
     url: a page that yt-dlp supports, or the http(s) address of a file.
     path: its canonical path in a mirror.
     sha256: of the file.
-    lost: the reason why it can no longer be found; such a video is ``missing``.
     """
 
     id: str
@@ -30,7 +29,6 @@ class Video:
     url: str = ""
     path: str = ""
     sha256: str = ""
-    lost: str = ""
 
     @property
     def length_s(self) -> float:

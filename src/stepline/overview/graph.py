@@ -127,7 +127,7 @@ class Graph:
             "study": self._known,
             "dataset": {**self._known, **pipelines},
             "own": sorted(pipelines.keys() - plans.keys()),
-            "spacewalk": Spacewalk.serves(self.config),
+            "spacewalk": Spacewalk.studies,
             "engine": [self.config["asr"]["engine"]],
             "table": [table for made in self._known.values() for table in made.all_tables()],
         }

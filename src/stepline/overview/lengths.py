@@ -34,7 +34,7 @@ def lengths(pipeline: Pipeline, shards: Sequence[str]) -> Lengths:
         records = available(pipeline, shard)
         for video in pipeline.videos.members(shard):
             record = records.get(video.id)
-            if video.lost or (record and not _may_come(record, video)):
+            if record and not _may_come(record, video):
                 continue
             if record and record.duration_s:
                 known_s = record.duration_s

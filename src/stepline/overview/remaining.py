@@ -14,7 +14,7 @@ def remaining(pipeline: Pipeline, job: Job) -> list[str]:
     """Return the videos of its shard that a job still has to process and that exist or may be downloaded."""
     name, shard = pipeline.name, job.by.shard
     came = available(pipeline, shard)
-    wanted = [video.id for video in pipeline.videos.members(shard) if not video.lost]
+    wanted = [video.id for video in pipeline.videos.members(shard)]
     if job.rule == "videos":
         return [video for video in wanted if video not in came or came[video].status != "present"]
     listed = [video for video in wanted if video not in came or came[video].status == "present"]

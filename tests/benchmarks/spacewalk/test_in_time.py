@@ -27,7 +27,6 @@ def test_answers_stand_between_samples_with_what_is_wrong_of_them(made_up: MadeU
     assert verdicts(np.zeros_like(labels)) == {"miss"}
     assert verdicts(np.full_like(labels, -1)) == {""}
     assert verdicts(np.where(labels == 1, 2, 1)) == {"wrong label", "false positive"}
-    assert inputs.benchmark.in_time(inputs, "nobody", None) is None
 
 
 def test_of_retrieval_only_the_truth_is_shown(made_up: MadeUp) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepline import paths, service
 from stepline.backbones.registry import DOT, presets, tower_of
@@ -22,10 +22,8 @@ from stepline.benchmarks.spacewalk.kinds import (
     SpacewalkEntry,
 )
 from stepline.benchmarks.spacewalk.missing import asks_nobody, missing_part, weights
-from stepline.config import Config
-from stepline.datasets import configured
 from stepline.datasets.schema import Split
-from stepline.datasets.studies import STEP_RECOGNITION, Study
+from stepline.datasets.studies import STEP_RECOGNITION, STUDIES, Study, study
 from stepline.needs import Need, in_order
 from stepline.pipeline import Pipeline
 
@@ -63,16 +61,6 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
     # The study
 
     @classmethod
-    def serves(cls, config: Config) -> list[str]:
-        """Return the names of the public studies and of the user's data sets that declare a ``study``."""
-        return [*cls.studies, *(name for name, declared in config["datasets"].items() if "study" in declared)]
-
-    @classmethod
-    def configured(cls, config: Config, name: str) -> Self:
-        """Return the plan without checking for needs; raise ConfigError if it is not configured."""
-        return cls(config, name) if name in config["datasets"] else super().configured(config, name)
-
-    @classmethod
     def add_verbs(cls, verbs: "SubParsers") -> None:
         """Add the benchmark's own verbs to the command line."""
         from stepline.benchmarks.spacewalk.verbs import add
@@ -86,26 +74,14 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
 
     @cached_property
     def released(self) -> Study:
-        """The study; raises ReleaseError if the user's own release is absent or changed."""
-        return configured.study(self.config, self.name)
-
-    @property
-    def options(self) -> Config:
-        """The study's part of the configuration."""
-        is_own = self.name in self.config["datasets"]
-        part: Config = self.config["datasets"][self.name]["study"] if is_own else self.config[self.name]
-        return part
+        """The study."""
+        return STUDIES[self.name]
 
     @property
     def releases(self) -> list[str]:
         """The releases to fetch: all configured ones, because durations are measured on each."""
         configured: list[str] = self.options["releases"]
         return configured
-
-    def at(self, changes: Config) -> Config:
-        """Return changes to the study's part as changes to the whole configuration."""
-        is_own = self.name in self.config["datasets"]
-        return {"datasets": {self.name: {"study": changes}}} if is_own else super().at(changes)
 
     @cached_property
     def pipeline(self) -> Pipeline:
@@ -125,7 +101,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
     def check(self) -> None:
         """Raise ConfigError if releases, the subset, entries, lines or encoders are impossible."""
         for release in self.releases:
-            configured.study(self.config, self.name, release)
+            study(self.name, release)
         self.in_subset  # noqa: B018 - raises if the subset names unlisted videos
         check(self)
 

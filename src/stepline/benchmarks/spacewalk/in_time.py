@@ -16,10 +16,10 @@ RULE = (
 
 
 def in_time(inputs: SpacewalkInputs, video: str, made: Choice | None) -> InTime | None:
-    """Return a recording's steps and the answers to its samples; None for retrieval, and for unknown videos."""
-    recording = inputs.annotation.recordings.get(video)
-    if recording is None or (made and inputs.entry.task == RETRIEVAL):
+    """Return a recording's steps and the answers to its samples; None for answers of retrieval."""
+    if made and inputs.entry.task == RETRIEVAL:
         return None
+    recording = inputs.annotation.recordings[video]
     names = [step.caption for step in recording.steps]
     truth = tuple(Timed(each.start_s, each.end_s, names[each.label]) for each in recording.segments if each.label > 0)
     if made is None:

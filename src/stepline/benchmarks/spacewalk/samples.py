@@ -12,7 +12,6 @@ import numpy as np
 
 from stepline.datasets.schema import SPLITS, Recording, Release, Segment, Split
 from stepline.datasets.studies import STEP_RECOGNITION, Study
-from stepline.errors import ConfigError
 from stepline.io import write_bytes
 
 SEED = 43
@@ -26,8 +25,7 @@ Items = dict[str, list[dict[str, Any]]]
 def write_samples(study: Study, release: Release, task: str, split: Split, path: Path) -> None:
     """Write one split's samples of ``task``, equal to the release's.
 
-    If the samples of a release cannot be generated again (v0 used no seed), its own files are copied. Raises
-    ConfigError if a recording has no samples.
+    If the samples of a release cannot be generated again (v0 used no seed), its own files are copied.
     """
     if release.name in study.as_released:
         write_bytes(path, study.release_file(release.name, f"tasks/{task}/{split}.json").read_bytes())
@@ -41,11 +39,6 @@ def write_samples(study: Study, release: Release, task: str, split: Split, path:
             min_distance=int(study.min_distance_s * release.fps),
             boundary=int(study.boundary_s * release.fps),
         )[split]
-    if empty := [video for video, samples in items.items() if not samples]:
-        raise ConfigError(
-            f"{empty[0]} of {study.name} has no samples of {task}: its segments are too short; lower "
-            f"datasets.{study.name}.samples.min_distance_s and boundary_s"
-        )
     write_bytes(path, json.dumps(items, indent=4).encode())
 
 

@@ -4,7 +4,6 @@ import argparse
 from typing import TYPE_CHECKING
 
 from stepline import paths
-from stepline.benchmarks.spacewalk import annotation
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.errors import ConfigError
 
@@ -34,7 +33,6 @@ def add(verbs: "SubParsers") -> None:
         verb = verbs.add_parser(name, description=text)
         verb.add_argument("study")
         verb.set_defaults(run=run)
-    annotation.add(verbs)
 
 
 def _release(verb: argparse.ArgumentParser) -> None:
@@ -44,13 +42,9 @@ def _release(verb: argparse.ArgumentParser) -> None:
 
 def _samples(parsed: argparse.Namespace) -> None:
     from stepline.benchmarks.spacewalk.samples import write_samples
-    from stepline.config import load
-    from stepline.datasets import configured, studies
+    from stepline.datasets import studies
 
-    if parsed.study in studies.STUDIES:
-        study = studies.study(parsed.study, parsed.release)
-    else:
-        study = configured.study(load(parsed.configfile), parsed.study, parsed.release)
+    study = studies.study(parsed.study, parsed.release)
     if not (study.folder(parsed.release) / "release.json").exists():
         from stepline.fetch import fetch_release
 
@@ -73,10 +67,10 @@ def _encode(parsed: argparse.Namespace) -> None:
     from stepline.backbones.registry import towers
     from stepline.backbones.sentence import MODELS
     from stepline.benchmarks.spacewalk.encode import encode
-    from stepline.datasets.configured import study
+    from stepline.datasets.studies import study
 
     plan = _study(parsed)
-    known = study(plan.config, parsed.study, parsed.release)
+    known = study(parsed.study, parsed.release)
     for what, asked, allowed in (
         ("task", parsed.task, known.tasks[parsed.release]),
         ("video", parsed.video, known.load(parsed.release).recordings),
@@ -102,7 +96,6 @@ def _durations(parsed: argparse.Namespace) -> None:
 def _study(parsed: argparse.Namespace) -> Spacewalk:
     from stepline.config import load
 
-    config = load(parsed.configfile)
-    if parsed.study not in (known := Spacewalk.serves(config)):
-        raise ConfigError(f"study {parsed.study!r} is not known; choose from {', '.join(known)}")
-    return Spacewalk.of(config, parsed.study)
+    if parsed.study not in Spacewalk.studies:
+        raise ConfigError(f"study {parsed.study!r} is not known; choose from {', '.join(Spacewalk.studies)}")
+    return Spacewalk.of(load(parsed.configfile), parsed.study)

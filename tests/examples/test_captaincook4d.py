@@ -1,0 +1,158 @@
+"""The example of docs/own-benchmark.md: on the public annotation, and on a made one with videos and speech."""
+
+import csv
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline.datasets.demo import script
+from tests.conftest import ROOT, made_once, snakemake
+from tests.docs.conftest import cut
+from tests.workflow.runs import by_entry
+
+EXAMPLE = ROOT / "examples/captaincook4d"
+SECONDS = {"1_1": 60, "1_2": 56, "1_3": 52, "1_4": 48}
+"""The made recordings of a recipe: the first seconds of one video of the demo."""
+SPLITS = {"train": ["1_1", "1_2"], "val": ["1_3"], "test": ["1_4"]}
+STATISTICS = "statistics"
+
+
+def configuration(example: Path, **options: Any) -> list[str]:
+    """Return the words of a run that names the example."""
+    return ["--config", f"benchmarks={{captaincook4d: {example}}}", f"captaincook4d={json.dumps(options)}"]
+
+
+def test_it_is_short() -> None:
+    lines = sum(path.read_text().count("\n") for suffix in ("py", "yaml") for path in EXAMPLE.rglob(f"*.{suffix}"))
+    assert lines <= 150
+
+
+class TestPublicAnnotation:
+    @pytest.fixture(scope="class")
+    def folder(self, real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        """A folder in which the tables of the public annotation are computed, without videos."""
+
+        def compute(folder: Path) -> None:
+            (folder / "config.yaml").write_text("{}\n")
+            tables = [f"results/captaincook4d/{name}.csv" for name in ("table1", "table2")]
+            words = ["--cores", "1", *tables, *configuration(EXAMPLE)]
+            done = snakemake(*words, folder=folder, STEPLINE_MIRROR=str(real_data))
+            assert done.returncode == 0, done.stderr
+
+        return made_once(tmp_path_factory, "captaincook4d", compute)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        ("entry", "right"), [("most-frequent", 126), ("uniform-order", 397), ("time-prior", 454)]
+    )
+    def test_blind_baselines_have_the_known_accuracy(self, folder: Path, entry: str, right: int) -> None:
+        """8.17, 25.75 and 29.44 % of 1,542 segments of 109 recordings."""
+        row = by_entry(folder, "results/captaincook4d/table1.csv")[entry, "accuracy"]
+        assert float(row["value"]) == pytest.approx(100 * right / 1542, abs=1e-4)
+        assert (row["n_videos"], row["n_samples"], row["split"]) == ("109", "1542", "test")
+
+    @pytest.mark.slow
+    def test_error_and_normal_steps_are_apart(self, folder: Path) -> None:
+        rows = by_entry(folder, "results/captaincook4d/table1.csv")
+        for entry in ("most-frequent", "uniform-order", "time-prior"):
+            whole, normal, error = (float(rows[entry, name]["value"]) for name in ("accuracy", "normal", "error"))
+            assert (937 * normal + 605 * error) / 1542 == pytest.approx(whole, abs=1e-3)
+
+    @pytest.mark.slow
+    def test_counts_stand_beside_the_papers(self, folder: Path) -> None:
+        rows = by_entry(folder, "results/captaincook4d/table2.csv")
+        found = {name: (rows[STATISTICS, name]["value"], rows[STATISTICS, name]["status"]) for name in ("videos", "segments", "hours")}
+        assert found == {"videos": ("384", "exact"), "segments": ("5413", "differs"), "hours": ("94.4845", "exact")}
+
+    @pytest.mark.slow
+    def test_a_line_that_needs_videos_says_how_to_bring_them(self, folder: Path) -> None:
+        rows = by_entry(folder, "results/captaincook4d/table1.csv")
+        for entry in ("tfidf", "linear", "nearest"):
+            row = rows[entry, "accuracy"]
+            assert (row["status"], row["note"]) == ("needs", "needs videos:captaincook4d")
+            assert row["command"].startswith('install -D -t "$STEPLINE_MIRROR/captaincook4d/videos" VIDEOS/*.mp4 && ')
+
+
+def annotation() -> dict[str, Any]:
+    """Return the files of a small release, in the form of the public ones: the demo's recording of soup, four times."""
+    soup = script()["recordings"]["soup"]
+    spans, start_s = [], 0.0
+    for clip in soup["clips"]:
+        spans.append((start_s, start_s + clip["duration_s"], clip["label"]))
+        start_s += clip["duration_s"]
+    steps: dict[str, Any] = {}
+    for video, seconds in SECONDS.items():
+        listed = [
+            {"step_id": label, "start_time": first_s, "end_time": end_s, "has_errors": number % 3 == 0}
+            for number, (first_s, end_s, label) in enumerate(spans)
+            if label > 0 and end_s <= seconds
+        ]
+        omitted = {"step_id": 1, "start_time": -1.0, "end_time": -1.0, "has_errors": True}
+        steps[video] = {"recording_id": video, "steps": [*listed, omitted]}
+    lengths = "".join(f"{video},{seconds}\n" for video, seconds in SECONDS.items())
+    return {
+        "annotation_json/step_annotations.json": json.dumps(steps),
+        "annotation_json/step_idx_description.json": json.dumps(
+            {number: step["caption"] for number, step in enumerate(soup["steps"], 1)}
+        ),
+        "metadata/video_information.csv": f"recording_id,duration(sec)\n{lengths}",
+        "data_splits/recordings_data_split_combined.json": json.dumps(SPLITS),
+    }
+
+
+class TestMadeAnnotation:
+    @pytest.fixture(scope="class")
+    def folder(self, demo_mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        """A folder in which tables and report are computed from four videos on one core; each job reads what it declares."""
+        pytest.importorskip("torch")
+
+        def compute(folder: Path) -> None:
+            example = Path(shutil.copytree(EXAMPLE, folder / "example"))
+            files = annotation()
+            with open(EXAMPLE / "files.csv", newline="", encoding="utf-8") as file:
+                listed = [row for row in csv.DictReader(file) if row["path"] in files]
+            with open(example / "files.csv", "w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, listed[0])
+                writer.writeheader()
+                for row in listed:
+                    content = files[row["path"]].encode()
+                    place = folder / "mirror/captaincook4d" / row["path"]
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(content)
+                    writer.writerow(row | {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)})
+            videos = folder / "mirror/captaincook4d/videos"
+            videos.mkdir()
+            for video, seconds in SECONDS.items():
+                cut(demo_mirror / "demo/videos/soup.mp4", videos / f"{video}.mp4", seconds=seconds)
+            (folder / "work").mkdir()
+            (folder / "work/config.yaml").write_text("{}\n")
+            done = self.run(folder)
+            assert done.returncode == 0, done.stderr
+
+        return made_once(tmp_path_factory, "captaincook4d-made", compute)
+
+    def run(self, folder: Path) -> Any:
+        targets = [f"results/captaincook4d/{name}" for name in ("table1.csv", "table2.csv", "report.html")]
+        words = ["--cores", "1", *targets, *configuration(folder / "example")]
+        return snakemake(*words, folder=folder / "work", traced=True, STEPLINE_MIRROR=str(folder / "mirror"))
+
+    @pytest.mark.slow
+    def test_heads_and_speech_beat_blind_baselines(self, folder: Path) -> None:
+        rows = by_entry(folder / "work", "results/captaincook4d/table1.csv")
+        value = {entry: float(row["value"]) for (entry, metric), row in rows.items() if metric == "accuracy"}
+        assert value["linear"] > 90 > value["most-frequent"]
+        assert value["nearest"] > 90
+        assert value["tfidf"] > 50
+        assert rows["linear", "accuracy"]["seeds"] == "0;1;2"
+        assert {row["inputs"] for (entry, _), row in rows.items() if entry == "tfidf"} == {"segment;speech"}
+
+    @pytest.mark.slow
+    def test_nothing_is_left_to_do_and_the_page_is_there(self, folder: Path) -> None:
+        assert "Nothing to be done" in self.run(folder).stderr
+        page = (folder / "work/results/captaincook4d/report.html").read_text()
+        assert "CaptainCook4D" in page
+        assert "Nearest mean" in page
