@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -36,7 +37,7 @@ from stepline.spec import digest
 from stepline.tables import UNDECLARED, Row, read_paper
 from tests.benchmarks.copied import copy_once
 from tests.conftest import ROOT, made_once
-from tests.docs.test_own_benchmark import MOMENTS, files
+from tests.examples import test_toy
 
 STUDIES = [name for each in BENCHMARKS for name in each.studies]
 TOY = "toy"
@@ -53,11 +54,9 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the toy; its mirror stands beside it."""
 
     def write(folder: Path) -> None:
-        for name, content in files("test").items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(content)
+        shutil.copytree(test_toy.TOY, folder / TOY)
         (folder / "mirror/toy").mkdir(parents=True)
-        (folder / "mirror/toy/moments.json").write_text(json.dumps(MOMENTS))
+        (folder / "mirror/toy/moments.json").write_text(json.dumps(test_toy.MOMENTS))
 
     return made_once(tmp_path_factory, "contract-toy", write) / TOY
 
