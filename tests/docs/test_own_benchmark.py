@@ -29,17 +29,6 @@ def test_each_block_is_a_part_or_runs() -> None:
     assert len(PAGE.split()) <= 900
 
 
-def test_the_files_of_the_reference_exist() -> None:
-    """Each line names files, or a folder and files in it."""
-    files, folder = [], ""
-    for line in PAGE.split("docstrings:")[1].splitlines():
-        for name in re.findall(r"`([\w/]+(?:/|[.]py|[.]yaml))`", line.partition(" (`tables")[0]):
-            folder = name if name.endswith("/") else folder
-            files.append(name if name.startswith("src/") else folder + name)
-    assert len(files) > 10
-    assert all((ROOT / file).exists() for file in files)
-
-
 @pytest.mark.slow
 def test_the_commands_run(real_data: Path, tmp_path: Path) -> None:
     (tmp_path / "captaincook4d.yaml").write_text(block("file: captaincook4d.yaml"))
