@@ -123,7 +123,7 @@ WRONG = {
     "media nope --shard 000": "dataset 'nope' is not known",
     "media spacewalk --shard ../x": "shard '../x' is not a number such as 000",
     "media spacewalk --shard 000": "datasets/spacewalk/availability/000.json does not exist: `stepline media` reads it",
-    "shots spacewalk --shard 000": "datasets/spacewalk/media/manifests/000.json does not exist: `stepline shots` reads it",
+    "shots spacewalk --shard 000": "datasets/spacewalk/media/manifests/000.json does not exist: `stepline sho",
     "transcribe demo --shard 000": "study 'demo' is not configured",
     "extract spacewalk --shard 000 --backbone clip": "spacewalk has no backbone 'clip': choose from none",
     "extract demo --shard 000 --backbone histogram": "study 'demo' is not configured",
