@@ -128,11 +128,27 @@ class TestPredict:
         ]
         assert {key: about[key] for key in ("needs", "selection")} == {"needs": [], "selection": "guessed"}
 
-    def test_a_seed_that_is_left_out_is_one_line(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Drawn, "predict", lambda self, inputs, fits: [guess(seed=1)])
-        with pytest.raises(
-            ConfigError, match=r"^the method of drawn returned predictions for the seeds \[1\], but its entry"
-        ):
+    @pytest.mark.parametrize(
+        ("made", "problem"),
+        [
+            (
+                [guess(seed=1)],
+                r"^the method of drawn returned predictions for the seeds \[1\] and the splits \['test'\], but its",
+            ),
+            (
+                [guess(seed=1), guess(seed=2, split="tset")],
+                r"the splits \['test', 'tset'\], but its entry has \[1, 2\] and",
+            ),
+            ([], "^the method of drawn must yield at least one prediction, all of the class Guess$"),
+            (None, "must yield at least one prediction"),
+            ([{"seed": 1}], "must yield at least one prediction"),
+        ],
+    )
+    def test_predictions_that_are_not_the_entrys_are_one_line(
+        self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch, made: Any, problem: str
+    ) -> None:
+        monkeypatch.setattr(Drawn, "predict", lambda self, inputs, fits: made)
+        with pytest.raises(ConfigError, match=problem):
             verbs.predict("first", "drawn", "all")
 
     def test_a_value_of_another_type_is_one_line(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -236,6 +236,8 @@ class Inputs(Generic[AnyBenchmark]):
     def pooled(self, spans: Sequence[Span]) -> NDArray[np.float64]:
         """Return (N, D): for each span, the mean of its rows of each bank, concatenated; see ``Bank.means``."""
         listed = [[getattr(span, name) for span in spans] for name in ("video", "start_s", "end_s")]
+        if not self.banks:
+            raise ConfigError(f"{self._reader} reads features, and the entry has none: name a key of `features` in it")
         return np.concatenate([bank.means(*listed) for bank in self.banks], axis=1)
 
     @property

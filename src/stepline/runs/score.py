@@ -21,7 +21,8 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
     """Write the metrics of a predictions file, in percent or as counts, or the missing inputs if there are none.
 
     A value is the mean over seeds of the (weighted) mean over units, or of the joint value of the units if they define
-    one; a seed whose units are all left out counts as 0. ``ci`` is the 95 % bootstrap interval of the mean over seeds;
+    one. A seed whose units are all left out counts as 0, the lowest percentage or count; for other metrics it is an
+    error. ``ci`` is the 95 % bootstrap interval of the mean over seeds;
     videos are resampled with all their units. ``sd`` is the standard deviation over seeds, null for one seed.
     ``draw_sd`` is the standard deviation of random guesses, which count with their expectation. ``per_video`` is the
     mean of each video over its units and seeds, ``weights`` its weight, ``units`` what these are if not videos, and
@@ -44,6 +45,13 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
             raise ConfigError(
                 f"{type(benchmark).__name__}.values: the units of {metric!r} for {inputs.entry.id} differ between "
                 "seeds: return a value for every unit, NaN to leave one out"
+            )
+        measure = benchmark.metrics[metric]
+        left_out = any(np.isnan(each[metric].values).all() for each in by_seed.values())
+        if left_out and (measure.lower_is_better or not measure.unit):
+            raise ConfigError(
+                f"{type(benchmark).__name__}.values: no unit of {metric!r} for {inputs.entry.id} has a value: return "
+                "a number, or leave the metric out"
             )
     scored = [metric for metric in first if inputs.entry.kind.scores(metric)]
     drawn = inputs.entry.trained or inputs.entry.kind.drawn

@@ -1,6 +1,6 @@
 """The verbs for a benchmark's jobs. A job has a release, an entry and a window length such as ``180s``, or ``all``."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,24 +83,32 @@ def fit(inputs: Inputs[Any], seed: int, path: Path) -> None:
 
 
 def predict(inputs: Inputs[Any], fits: Sequence[Path], path: Path) -> Method[Any, Prediction]:
-    """Write predictions and return their method. A file without rows lists the missing inputs.
-
-    Raises ConfigError if the method's predictions have other seeds than its entry.
-    """
+    """Write predictions and return their method. A file without rows lists the missing inputs."""
     inputs = inputs.staged("predict")
     method: Method[Any, Prediction] = inputs.benchmark.method(inputs.entry.kind)()
     needs, made = inputs.missing("predict"), list[Prediction]()
     if not needs:
         try:
-            made = list(method.predict(inputs, fits))
+            made = _checked(inputs, method.predict(inputs, fits))
         except UnavailableError as error:
             needs = error.needs
-    seeds, known = {each.seed for each in made}, {*inputs.entry.seeds}
-    if made and seeds != known:
-        raise ConfigError(
-            f"the method of {inputs.entry.id} returned predictions for the seeds {sorted(seeds)}, but its entry has "
-            f"{sorted(known)}"
-        )
     about: dict[str, Any] = {"selection": method.selection, "in_part": inputs.in_part} if made else {"selection": ""}
     write_predictions(path, inputs.benchmark.prediction, made, spec=inputs.spec, needs=needs, **about)
     return method
+
+
+def _checked(inputs: Inputs[Any], made: Any) -> list[Prediction]:
+    """Return a method's predictions; raise ConfigError if there are none, or if they are not those of its entry."""
+    entry, form = inputs.entry, inputs.benchmark.prediction
+    found = list(made) if isinstance(made, Iterable) else []
+    if not found or not all(isinstance(each, form) for each in found):
+        raise ConfigError(
+            f"the method of {entry.id} must yield at least one prediction, all of the class {form.__name__}"
+        )
+    seeds, splits, known = {each.seed for each in found}, {each.split for each in found}, inputs.splits("predict")
+    if seeds != {*entry.seeds} or not splits <= {*known}:
+        raise ConfigError(
+            f"the method of {entry.id} returned predictions for the seeds {sorted(seeds)} and the splits "
+            f"{sorted(splits)}, but its entry has {sorted(entry.seeds)} and {sorted(known)}"
+        )
+    return found
