@@ -1,8 +1,9 @@
 """Segments of the user's videos: times and labels."""
 
+import hashlib
 import math
-from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from stepline import paths
@@ -10,16 +11,19 @@ from stepline.availability import read_availability
 from stepline.datasets import shards
 from stepline.datasets.folder import named
 from stepline.datasets.lines import lines
+from stepline.datasets.schema import SPLITS, Video
 from stepline.errors import ConfigError
+from stepline.printable import printable
 
 
 @dataclass(frozen=True)
 class LabelledSpan:
-    """The span [start_s, end_s) of a video, in seconds; label is "" if there is none."""
+    """The span [start_s, end_s) of a video, in seconds; label, and split of its video, are "" if there is none."""
 
     start_s: float
     end_s: float
     label: str
+    split: str = ""
 
 
 ROUNDED_S = 1.0
@@ -43,7 +47,7 @@ def read_segments(
     rounded: bool = False,
     say: Callable[[str], object] = print,
 ) -> dict[str, list[LabelledSpan]]:
-    """Return the segments in the CSV ``file`` (video, start_s, end_s, optionally label) by video, sorted by time.
+    """Return the segments in the CSV ``file`` (video, start_s, end_s, optionally label, split), sorted, by video.
 
     videos: the ids of listed videos; the file may name a video by its id or its file. Segments of a video that is no
     longer listed are skipped. key: the configuration key of the file.
@@ -53,10 +57,10 @@ def read_segments(
     Raises ConfigError with the file and line if the content is invalid.
     """
     found: dict[str, list[LabelledSpan]] = {}
+    splits: dict[str, str] = {}
     late: list[str] = []
     total = left_out = 0
-    required = ("video", "start_s", "end_s")
-    for number, line in lines(f"config: datasets.{dataset}.{key}", file, required=required, optional=("label",)):
+    for number, line in _lines(dataset, file, key):
         where, name = f"{file}, line {number}", line["video"]
         video = named(name, videos)
         if video is None and named(name, shards.read(paths.shards(dataset))):
@@ -69,6 +73,13 @@ def read_segments(
             raise ConfigError(f"{where}: {line['start_s']!r}, {line['end_s']!r} are not two numbers") from None
         if not 0 <= start_s < end_s < math.inf:
             raise ConfigError(f"{where}: a segment must end after it starts, and start at 0 s or later")
+        label, split = line.get("label", ""), line.get("split", "")
+        if printable(label) != label:
+            raise ConfigError(f"{where}: the label {label!r} contains a control character: remove it")
+        if split not in ("", *SPLITS):
+            raise ConfigError(f"{where}: split {split!r} is not one of {', '.join(SPLITS)}, or empty")
+        if split and splits.setdefault(video, split) != split:
+            raise ConfigError(f"{where}: {video} is in split {splits[video]} and in split {split}: give it one")
         spans, last_s = found.setdefault(video, []), ends_s.get(video) or math.inf
         total += 1
         far = end_s > last_s + ROUNDED_S
@@ -78,10 +89,42 @@ def read_segments(
             left_out += 1
             continue
         kept_s = end_s if rounded and not far else min(end_s, last_s)
-        spans.append(LabelledSpan(start_s, kept_s, line.get("label", "")))
+        spans.append(LabelledSpan(start_s, kept_s, label, split))
     if late:
         say(
             f"{file}: {len(late)} of {total} {key} lie after the end of their video ({left_out} left out, "
             f"{len(late) - left_out} cut to its end), the first {late[0]}; times are in seconds"
         )
     return {video: sorted(spans, key=lambda span: (span.start_s, span.end_s)) for video, spans in found.items()}
+
+
+def has_labels(dataset: str, file: str) -> bool:
+    """Return whether a line of a file of segments has a label; raise ConfigError as ``read_segments`` does."""
+    return any(line.get("label") for _, line in _lines(dataset, file, "segments"))
+
+
+def _lines(dataset: str, file: str, key: str) -> Iterator[tuple[int, dict[str, str]]]:
+    columns = {"required": ("video", "start_s", "end_s"), "optional": ("label", "split")}
+    return lines(f"config: datasets.{dataset}.{key}", file, **columns)
+
+
+def with_splits(dataset: str, file: str, videos: Sequence[Video]) -> tuple[Video, ...]:
+    """Return the videos with the splits of those that have a label in the CSV ``file``; others have no split then.
+
+    The split of a video is that of its segments, or else its own. If no labelled video has one, they are divided in the
+    order of the sha256 of their ids: the first fifth, rounded down but at least one, is test, the next fifth val, and
+    the rest train; of fewer than three, all are test. Without any label, the videos keep their own splits.
+    Raises ConfigError if the file is not valid, or if only some of the labelled videos have a split.
+    """
+    found = read_segments(dataset, file, {video.id for video in videos})
+    labelled = [video for video in videos if any(span.label for span in found.get(video.id, ()))]
+    splits = {each.id: next((span.split for span in found[each.id] if span.split), each.split) for each in labelled}
+    without = [video for video, split in splits.items() if not split]
+    if 0 < len(without) < len(splits):
+        raise ConfigError(f"{file}: {without[0]} has labels and no split, as other videos have: give it one")
+    if without:
+        order = sorted(splits, key=lambda video: hashlib.sha256(video.encode()).hexdigest())
+        fifth = max(1, len(order) // 5) if len(order) > 2 else len(order)
+        splits = dict.fromkeys(order, "train") | dict.fromkeys(order[fifth : 2 * fifth], "val")
+        splits |= dict.fromkeys(order[:fifth], "test")
+    return tuple(replace(video, split=splits.get(video.id)) for video in videos) if labelled else tuple(videos)
