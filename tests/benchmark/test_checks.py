@@ -1,4 +1,5 @@
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from stepline.benchmark import Kind, Metric
 from stepline.benchmark.checks import check_class
 from stepline.errors import ConfigError
-from tests.benchmark.tiny import Tiny, tiny
+from tests.benchmark.tiny import Drawn, Tiny, tiny
 
 
 @pytest.fixture
@@ -29,15 +30,52 @@ def test_the_words_of_a_benchmark_are_known(made: Tiny) -> None:
         ({"splits": ("tets",)}, "splits: 'tets' is not allowed; choose from train, val, test"),
         ({"options": "haed"}, "options: 'haed' is not allowed; choose from head"),
         ({"options": "metrics"}, "options: 'metrics' is not allowed; choose from head"),
+        ({"method": "Drawn"}, "method: 'Drawn' is not allowed; write MODULE:CLASS, such as methods.linear:Linear"),
+        (
+            {"method": "tests.benchmark.tiny.Drawn"},
+            "method: 'tests.benchmark.tiny.Drawn' is not allowed; write MODULE:",
+        ),
+        ({"method": "..tiny:Drawn"}, "method: '..tiny:Drawn' is not allowed; write MODULE:CLASS"),
+        ({"method": Drawn}, "method: <class 'tests.benchmark.tiny.Drawn'> is not allowed; write MODULE:CLASS"),
+        (
+            {"method": "tinny:Drawn"},
+            "method: 'tinny:Drawn' is not allowed; the benchmark's package has no module tinny",
+        ),
+        ({"method": "tiny:Drwan"}, "method: 'tiny:Drwan' is not allowed; choose from tiny:Number, tiny:Guess, tiny:"),
+        ({"method": "tiny:tiny"}, "method: 'tiny:tiny' is not allowed; choose from tiny:Number, "),
+        ({"method": ":Drawn"}, "method: ':Drawn' is not allowed; there is none"),
     ],
 )
 def test_a_kind_is_made_of_known_words(
     made: Tiny, monkeypatch: pytest.MonkeyPatch, kind: dict[str, Any], problem: str
 ) -> None:
-    monkeypatch.setattr(Tiny, "kinds", {"new": Kind(method=Tiny.kinds["drawn"].method, **kind)})
+    monkeypatch.setattr(Tiny, "kinds", {"new": Kind(**{"method": "tiny:Drawn"} | kind)})
     with pytest.raises(ConfigError) as error:
         check_class(made)
     assert str(error.value).startswith(f"OwnTiny.kinds['new'].{problem}")
+
+
+def test_the_module_of_a_method_is_read_and_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "apart").mkdir()
+    (tmp_path / "apart/__init__.py").write_text("class Here:\n    pass\n")
+    (tmp_path / "apart/heavy.py").write_text("raise RuntimeError\nclass Linear:\n    class Part:\n        pass\n")
+    (tmp_path / "apart/odd.py").write_text("class Linear:\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    here: Any = import_module("apart")
+    made = tiny(tmp_path / "folder")
+    monkeypatch.setattr(type(made), "__module__", "apart")
+
+    def check(method: str) -> None:
+        monkeypatch.setattr(Tiny, "kinds", {"new": Kind(method=method)})
+        check_class(made)
+
+    check("heavy:Linear")
+    check(":Here")
+    assert made.method(Kind(method=":Here")) is here.Here
+    with pytest.raises(ConfigError, match=r"'heavy:Part' is not allowed; choose from heavy:Linear$"):
+        check("heavy:Part")
+    with pytest.raises(ConfigError, match=r"^OwnTiny.kinds\['new'\].method: .*/odd.py cannot be imported: .*line 1\)$"):
+        check("odd:Linear")
 
 
 @pytest.mark.parametrize(

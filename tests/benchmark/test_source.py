@@ -16,16 +16,13 @@ CODE = 'def f(a, b=2):\n    """Add."""\n    return a + b  # both\n'
 FILES = {
     "__init__.py": "",
     "benchmark.py": "from made.kinds import KINDS\nTITLE = 'a'\n",
-    "kinds.py": (
-        "def _first():\n    from made.methods.first import First\n    return First\n\n\n"
-        "def _second():\n    from made.methods.second import Second\n    return Second\n\n\n"
-        "KINDS = (_first, _second)\n"
-    ),
+    "kinds.py": "KINDS = 1\n",
     "inputs.py": "from made.benchmark import TITLE\nimport made.words\n",
     "words.py": "WORD = 1\n",
     "methods/__init__.py": "",
     "methods/first.py": (
-        "from made.inputs import TITLE\nfrom stepline.models.hmm import x\nfrom stepline.metrics import soda\n"
+        "from made.inputs import TITLE\nfrom made.kinds import KINDS\n"
+        "from stepline.models.hmm import x\nfrom stepline.metrics import soda\n"
         "class First:\n    N = 1\n"
     ),
     "methods/second.py": "def f():\n    from stepline.models import linear\nclass Second:\n    N = 1\n",
@@ -65,8 +62,8 @@ def digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
             (folder / name).write_text(content)
         source._read.cache_clear()
         invalidate_caches()
-        kinds: Any = import_module("made.kinds")
-        return source_digest(kinds.KINDS[number], "made", folder, apart="made.benchmark")
+        import_module("made.benchmark")
+        return source_digest(("methods.first", "methods.second")[number], ["made.benchmark"])
 
     yield compute
     source._read.cache_clear()
@@ -116,7 +113,7 @@ class TestDigest:
     def test_the_benchmark_itself_and_its_kinds_play_no_part(self, digest: Callable[..., str]) -> None:
         before = digest()
         assert digest(**changed("benchmark.py", "'a'", "'b'")) == before
-        assert digest(**changed("kinds.py", "KINDS =", "OTHER = 1\nKINDS =")) == before
+        assert digest(**changed("kinds.py", "1", "2")) == before
 
     def test_models_count_also_where_they_are_imported_late(self, digest: Callable[..., str], tmp_path: Path) -> None:
         before = digest(0), digest(1)
@@ -151,10 +148,10 @@ class TestDigest:
         for number in (1, 2):
             folder = tmp_path / f"alone{number}"
             folder.mkdir()
-            (folder / "__init__.py").write_text(f"class M:\n    N = {number}\n\n\ndef _m():\n    return M\n")
+            (folder / "__init__.py").write_text(f"class M:\n    N = {number}\n")
             monkeypatch.syspath_prepend(str(tmp_path))
-            module: Any = import_module(folder.name)
-            found.append(source_digest(module._m, folder.name, folder, apart=folder.name))
+            import_module(folder.name)
+            found.append(source_digest("", [folder.name]))
         assert found[0] != found[1]
 
     def test_nothing_is_imported(self, digest: Callable[..., str]) -> None:

@@ -23,7 +23,6 @@ from stepline.benchmark import (
     Kind,
     Line,
     Method,
-    MethodClass,
     Metric,
     Prediction,
     Sees,
@@ -118,22 +117,6 @@ class Asking(Guesser):
         raise UnavailableError(Need("key", "TINY_KEY"))
 
 
-def _constant() -> MethodClass:
-    return Constant
-
-
-def _drawn() -> MethodClass:
-    return Drawn
-
-
-def _fitted() -> MethodClass:
-    return Fitted
-
-
-def _asking() -> MethodClass:
-    return Asking
-
-
 def _videos(release: str) -> tuple[Video, ...]:
     return tuple(Video(id=video, split=split, duration_s=60.0) for split in SPLITS for video in VIDEOS[split])
 
@@ -166,7 +149,7 @@ class Tiny(Benchmark[Entry]):
     }
     kinds: ClassVar = {
         "constant": Kind(
-            method=_constant,
+            method="tiny:Constant",
             sees=("train",),
             settings={
                 "number": int,
@@ -175,10 +158,10 @@ class Tiny(Benchmark[Entry]):
             },
             metrics=("error",),
         ),
-        "drawn": Kind(method=_drawn, drawn=True),
-        "fitted": Kind(method=_fitted, options="head", sees=("video", "train")),
-        "heard": Kind(method=_constant, sees=("speech",), settings={"number": int}),
-        "asking": Kind(method=_asking, metrics=("error",)),
+        "drawn": Kind(method="tiny:Drawn", drawn=True),
+        "fitted": Kind(method="tiny:Fitted", options="head", sees=("video", "train")),
+        "heard": Kind(method="tiny:Constant", sees=("speech",), settings={"number": int}),
+        "asking": Kind(method="tiny:Asking", metrics=("error",)),
         "people": Kind(method=None, metrics=("error", "n")),
     }
     prediction = Guess

@@ -268,7 +268,7 @@ class TestDeclarations:
             if kind.method is None:
                 assert not kind.options
                 continue
-            method = kind.method()
+            method = made.method(kind)
             assert issubclass(method, Method)
             assert method.predict is not Method.predict
             assert (method.fit is not Method.fit) or not kind.options

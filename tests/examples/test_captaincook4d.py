@@ -46,9 +46,7 @@ class TestPublicAnnotation:
         return made_once(tmp_path_factory, "captaincook4d", compute)
 
     @pytest.mark.slow
-    @pytest.mark.parametrize(
-        ("entry", "right"), [("most-frequent", 126), ("uniform-order", 397), ("time-prior", 454)]
-    )
+    @pytest.mark.parametrize(("entry", "right"), [("most-frequent", 126), ("uniform-order", 397), ("time-prior", 454)])
     def test_blind_baselines_have_the_known_accuracy(self, folder: Path, entry: str, right: int) -> None:
         """8.17, 25.75 and 29.44 % of 1,542 segments of 109 recordings."""
         row = by_entry(folder, "results/captaincook4d/table1.csv")[entry, "accuracy"]
@@ -65,7 +63,10 @@ class TestPublicAnnotation:
     @pytest.mark.slow
     def test_counts_stand_beside_the_papers(self, folder: Path) -> None:
         rows = by_entry(folder, "results/captaincook4d/table2.csv")
-        found = {name: (rows[STATISTICS, name]["value"], rows[STATISTICS, name]["status"]) for name in ("videos", "segments", "hours")}
+        found = {
+            name: (rows[STATISTICS, name]["value"], rows[STATISTICS, name]["status"])
+            for name in ("videos", "segments", "hours")
+        }
         assert found == {"videos": ("384", "exact"), "segments": ("5413", "differs"), "hours": ("94.4845", "exact")}
 
     @pytest.mark.slow
@@ -107,7 +108,7 @@ def annotation() -> dict[str, Any]:
 class TestMadeAnnotation:
     @pytest.fixture(scope="class")
     def folder(self, demo_mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        """A folder in which tables and report are computed from four videos on one core; each job reads what it declares."""
+        """A folder in which tables and report are computed on one core; each job reads only what it declares."""
         pytest.importorskip("torch")
 
         def compute(folder: Path) -> None:

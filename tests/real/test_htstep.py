@@ -75,8 +75,7 @@ def test_the_released_example_stands_for_the_entry_vina(data: Path, tmp_path: Pa
     plan = benchmark(files={"vina": str(tmp_path / "vina")}, match=MATCH)
     assert not plan.missing(plan.entries["vina"], "v1")
     inputs = plan.inputs(job(plan, "vina"))
-    assert plan.entries["vina"].kind.method is not None
-    found = list(plan.entries["vina"].kind.method()().predict(inputs, []))
+    found = list(plan.method(inputs.entry.kind)().predict(inputs, []))
     assert [each.video for each in found] == list(split_videos()["val_seen"])
     assert all(len(each.steps) == 5 and [*each.scores] == sorted(each.scores, reverse=True) for each in found)
     values = plan.values(inputs, found)

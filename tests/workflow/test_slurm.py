@@ -120,7 +120,7 @@ TOY = {
         class Toy(Benchmark):
             """Videos."""
 
-            kinds = {"whole": Kind(method=lambda: Whole, sees=("duration",))}
+            kinds = {"whole": Kind(method=":Whole", sees=("duration",))}
             metrics = {"length": Metric(title="Length")}
             sees = (DURATION,)
             prediction = Found

@@ -1,6 +1,6 @@
 """The declaration of a benchmark, and the plan of jobs derived from it. See docs/architecture.md."""
 
-from stepline.benchmark.entries import Entry, Job, Kind, Line, MethodClass, Table
+from stepline.benchmark.entries import Entry, Job, Kind, Line, Table
 from stepline.benchmark.method import Method, Prediction, UnavailableError
 from stepline.benchmark.plan import Benchmark
 from stepline.benchmark.timed import InTime, Timed
@@ -9,5 +9,5 @@ from stepline.benchmark.words import DURATION, SPEECH, TRAIN, VAL, VIDEO, Metric
 
 __all__ = [
     "DURATION", "SPEECH", "TRAIN", "VAL", "VIDEO", "Benchmark", "Entry", "InTime", "Job", "Kind", "Line", "Method",
-    "MethodClass", "Metric", "Option", "Prediction", "Sees", "Table", "Timed", "UnavailableError", "Values",
+    "Metric", "Option", "Prediction", "Sees", "Table", "Timed", "UnavailableError", "Values",
 ]  # fmt: skip

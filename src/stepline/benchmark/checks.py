@@ -1,8 +1,11 @@
 """Consistency checks of a benchmark class: its kinds, metrics and options."""
 
+import ast
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from stepline.benchmark.source import module_file, module_of
 from stepline.config.declarations import declaration
 from stepline.errors import ConfigError
 
@@ -25,6 +28,9 @@ def check_class(plan: "Declared[Any]") -> None:
     for name, kind in plan.kinds.items():
         rules = [kind.rule(key)[0] for key in kind.settings]
         shown = [word for rule in rules if isinstance(rule, Mapping) for words in rule.values() for word in words]
+        if kind.method is not None:
+            where = f"kinds[{name!r}].method"
+            choose(where, [kind.method], _classes(f"{type(plan).__name__}.{where}", kind.method, type(plan).__module__))
         choose(f"kinds[{name!r}].sees", [*kind.sees, *shown], sees)
         choose(f"kinds[{name!r}].metrics", kind.metrics, plan.metrics)
         choose(f"kinds[{name!r}].splits", kind.splits if kind.method else (), plan.splits)
@@ -45,3 +51,18 @@ def check_class(plan: "Declared[Any]") -> None:
         choose(f"{where}.listed_by", [dataset.listed_by], [f"{plan.name}/{each}" for each in plan.released.known])
     choose("published", plan.published, options["metrics"])
     choose("paper_release", filter(None, [plan.paper_release]), plan.released.known)
+
+
+def _classes(where: str, method: str, declared: str) -> list[str]:
+    """Return the ``MODULE:CLASS`` of each class in the module of a method. Nothing is imported."""
+    if not re.fullmatch(r"(\w+(\.\w+)*)?:\w+", str(method)):
+        raise ConfigError(f"{where}: {method!r} is not allowed; write MODULE:CLASS, such as methods.linear:Linear")
+    module = method.partition(":")[0]
+    file = module_file(module_of(method, declared), declared)
+    if file is None:
+        raise ConfigError(f"{where}: {method!r} is not allowed; the benchmark's package has no module {module}")
+    try:
+        tree = ast.parse(file.read_bytes(), file.name)
+    except (SyntaxError, ValueError) as error:
+        raise ConfigError(f"{where}: {file} cannot be imported: {error}") from None
+    return [f"{module}:{each.name}" for each in tree.body if isinstance(each, ast.ClassDef)]

@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 from stepline.backbones.registry import FRAME_BACKBONES
 from stepline.benchmark.declaration import SHOWN, Declaration, read
 from stepline.benchmark.entries import AnyEntry, Entry, Job, Kind, Line, Table
-from stepline.benchmark.method import Prediction
-from stepline.benchmark.source import scoring_digest, source_digest
+from stepline.benchmark.method import Method, Prediction
+from stepline.benchmark.source import module_of, scoring_digest, source_digest
 from stepline.benchmark.timed import InTime
 from stepline.benchmark.values import Values
 from stepline.benchmark.words import SPEECH, Metric, Option, Sees
@@ -496,17 +497,20 @@ class Declared(Generic[AnyEntry]):
         return tuple(dict.fromkeys(metric for table, _, _ in self.lines() for metric in table.metrics))
 
     @classmethod
+    def method(cls, kind: Kind) -> type[Method[Any, Any]]:
+        """Import and return the class of a kind's method."""
+        assert kind.method is not None
+        name = kind.method.partition(":")[2]
+        found: type[Method[Any, Any]] = getattr(import_module(module_of(kind.method, cls.__module__)), name)
+        return found
+
+    @classmethod
     def source(cls, kind: Kind) -> str:
         """Return the digest of a kind's method, code alone; see `stepline.benchmark.source`."""
         assert kind.method is not None
-        return source_digest(kind.method, cls._package(), cls.folder, apart=cls.__module__)
+        return source_digest(kind.method, [each.__module__ for each in cls.__mro__])
 
     @classmethod
     def scoring_source(cls) -> str:
         """Return the digest of `values` and `select` and what they import, code alone."""
-        leading = {cls.__module__, *(kind.method.__module__ for kind in cls.kinds.values() if kind.method)}
-        return scoring_digest((cls.values, cls.select), cls._package(), cls.folder, apart=leading)
-
-    @classmethod
-    def _package(cls) -> str:
-        return cls.__module__.rpartition(".")[0] or cls.__module__
+        return scoring_digest((cls.values, cls.select), [each.__module__ for each in cls.__mro__])

@@ -7,72 +7,84 @@ once and sorted. So it does not depend on the names of modules, nor on which of 
 import ast
 import hashlib
 import inspect
+import sys
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
 from stepline.syntax import imported, node_text
 
 ROOT = Path(__file__).parents[1]
-SHARED = ("models", "metrics")
+SHARED = ("models", "metrics", "benchmarks.segments")
 """Packages of Stepline whose modules count as part of the methods that import them."""
 
 
-def source_digest(method: Callable[[], Any], package: str, folder: Path, *, apart: str) -> str:
+def source_digest(method: str, declared: Sequence[str]) -> str:
     """Return the first 8 hex digits of the sha256 of a method's source.
 
-    method: of a `Kind`. package: of the benchmark, with its files in ``folder``. apart: the module with the benchmark
-    class. Neither it nor the module of ``method`` counts, because both import all methods, unless the method is defined
-    there. Nothing is imported.
+    method: as in `Kind`. declared: the modules with the benchmark class, first, and its bases. Neither they nor the
+    package's module ``kinds`` count, because they are about all methods, unless the method is defined there. Nothing is
+    imported.
     """
-    own = method.__module__
-    waiting = [name for name in _imported_by(method) if _file(name, package, folder)] or [own]
-    return _digest(_statements(waiting, package, folder, {apart, own} - {*waiting}))
+    module = module_of(method, declared[0])
+    return _digest(_statements([module], declared[0], _apart(declared) - {module}))
 
 
-def scoring_digest(hooks: Iterable[Callable[..., Any]], package: str, folder: Path, *, apart: Collection[str]) -> str:
-    """Return the same digest for scoring functions: their own code and their imports.
-
-    apart: modules that do not count, because they import all methods.
-    """
+def scoring_digest(hooks: Iterable[Callable[..., Any]], declared: Sequence[str]) -> str:
+    """Return the same digest for scoring functions: their own code and their imports."""
     found: set[str] = set()
     for hook in hooks:
-        found |= _code(ast.parse(textwrap.dedent(inspect.getsource(hook))))
-        found |= _statements([*_imported_by(hook)], package, folder, apart)
+        tree = ast.parse(textwrap.dedent(inspect.getsource(hook)))
+        found |= _statements([*imported(tree, hook.__globals__["__package__"])], declared[0], _apart(declared))
+        found |= _code(tree)
     return _digest(found)
+
+
+def module_of(method: str, declared: str) -> str:
+    """Return the name of the module of a kind's method. declared: the module with the benchmark class."""
+    name = method.partition(":")[0]
+    return name if name.startswith("stepline.") else resolve_name(f".{name}", package_of(declared))
+
+
+def package_of(declared: str) -> str:
+    """Return the name of a benchmark's package. declared: the module with the benchmark class."""
+    return sys.modules[declared].__package__ or declared
+
+
+def module_file(module: str, declared: str) -> Path | None:
+    """Return the file of a module of the benchmark's package, of models or of metrics; None if there is none."""
+    folder = Path(inspect.getfile(sys.modules[declared])).parent
+    shared = ((f"stepline.{name}", ROOT.joinpath(*name.split("."))) for name in SHARED)
+    for prefix, place in ((package_of(declared), folder), *shared):
+        if module == prefix or module.startswith(f"{prefix}."):
+            path = place.joinpath(*module.removeprefix(prefix).split("."))
+            return next((file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file()), None)
+    return None
+
+
+def _apart(declared: Sequence[str]) -> set[str]:
+    return {*declared, f"{package_of(declared[0])}.kinds"}
 
 
 def _digest(statements: Collection[str]) -> str:
     return hashlib.sha256("\n".join(sorted(statements)).encode()).hexdigest()[:8]
 
 
-def _imported_by(function: Any) -> Iterator[str]:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    return imported(tree, function.__globals__["__package__"])
-
-
-def _statements(waiting: list[str], package: str, folder: Path, left_out: Collection[str]) -> set[str]:
+def _statements(waiting: list[str], declared: str, left_out: Collection[str]) -> set[str]:
     """Return the statements of the modules and of their imports."""
     read: set[str] = set()
     found: set[str] = set()
     while waiting:
         name = waiting.pop()
-        if name not in read and name not in left_out and (path := _file(name, package, folder)):
+        if name not in read and name not in left_out and (path := module_file(name, declared)):
             statements, others = _read(path, name)
             read.add(name)
             found |= statements
             waiting += others
     return found
-
-
-def _file(module: str, package: str, folder: Path) -> Path | None:
-    for prefix, place in ((package, folder), *((f"stepline.{name}", ROOT / name) for name in SHARED)):
-        if module == prefix or module.startswith(f"{prefix}."):
-            path = place.joinpath(*module.removeprefix(prefix).split("."))
-            return next((file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file()), None)
-    return None
 
 
 @cache

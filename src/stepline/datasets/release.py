@@ -93,8 +93,8 @@ class Released(Dataset):
 def listed_files(listing: Path, study: str, source: str, release: str) -> tuple[ReleaseFile, ...]:
     """Return the files of a release in the CSV file ``listing``; none if there is no such file.
 
-    Columns: path, below the address ``source`` and, in the mirror, below ``study``; optionally sha256 and size in bytes,
-    which pin a file, and release, the only one that has it. Raises ConfigError with the line if it is not valid.
+    Columns: path, below the address ``source`` and, in the mirror, below ``study``; optionally sha256 and size in
+    bytes, which pin a file, and release, the only one that has it. Raises ConfigError with the line if it is not valid.
     """
     columns = {"required": ("path",), "optional": ("sha256", "size", "release")}
     found = []

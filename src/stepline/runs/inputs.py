@@ -29,9 +29,17 @@ Stage = Literal["fit", "predict"]
 class Span(Protocol):
     """A part [start_s, end_s) of a video, in seconds."""
 
-    video: str
-    start_s: float
-    end_s: float
+    @property
+    def video(self) -> str:
+        """The video."""
+
+    @property
+    def start_s(self) -> float:
+        """Its start."""
+
+    @property
+    def end_s(self) -> float:
+        """Its end."""
 
 
 @dataclass(frozen=True)

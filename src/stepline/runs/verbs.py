@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stepline import paths
-from stepline.benchmark import Benchmark, Job, Method, Prediction, UnavailableError
+from stepline.benchmark import Benchmark, Method, Prediction, UnavailableError
 from stepline.errors import ConfigError
 from stepline.io import sha256_file, write_bytes, write_text
 from stepline.runs.inputs import Inputs
@@ -79,7 +79,7 @@ def fit(inputs: Inputs[Any], seed: int, path: Path) -> None:
     if inputs.missing("fit"):
         write_bytes(path, b"")
     else:
-        _method(inputs.job).fit(inputs, seed, path)
+        inputs.benchmark.method(inputs.entry.kind)().fit(inputs, seed, path)
 
 
 def predict(inputs: Inputs[Any], fits: Sequence[Path], path: Path) -> Method[Any, Prediction]:
@@ -88,7 +88,8 @@ def predict(inputs: Inputs[Any], fits: Sequence[Path], path: Path) -> Method[Any
     Raises ConfigError if the method's predictions have other seeds than its entry.
     """
     inputs = replace(inputs, stage="predict")
-    method, needs, made = _method(inputs.job), inputs.missing("predict"), list[Prediction]()
+    method: Method[Any, Prediction] = inputs.benchmark.method(inputs.entry.kind)()
+    needs, made = inputs.missing("predict"), list[Prediction]()
     if not needs:
         try:
             made = list(method.predict(inputs, fits))
@@ -102,10 +103,4 @@ def predict(inputs: Inputs[Any], fits: Sequence[Path], path: Path) -> Method[Any
         )
     about: dict[str, Any] = {"selection": method.selection, "in_part": inputs.in_part} if made else {"selection": ""}
     write_predictions(path, inputs.benchmark.prediction, made, spec=inputs.spec, needs=needs, **about)
-    return method
-
-
-def _method(job: Job) -> Method[Any, Prediction]:
-    assert job.entry.kind.method is not None
-    method: Method[Any, Prediction] = job.entry.kind.method()()
     return method

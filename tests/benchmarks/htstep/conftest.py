@@ -44,4 +44,4 @@ def inputs(entry: str, release: str = "v1", **changes: Any) -> HtstepInputs:
 
 def predicted(of: HtstepInputs, *fits: Path) -> list[Found]:
     """Return what the entry's method predicts."""
-    return list(of.entry.kind.method()().predict(of, fits))
+    return list(of.benchmark.method(of.entry.kind)().predict(of, fits))

@@ -18,7 +18,7 @@ VIDEOS = {each.video: each for each in videos()}
 def fitted(entry: str, **changes: Any) -> tuple[dict[str, Any], list[Found]]:
     """Return what is fitted, and predicted by it."""
     of, path = inputs(entry, **changes), Path("fit")
-    of.entry.kind.method()().fit(of, 0, path)
+    of.benchmark.method(of.entry.kind)().fit(of, 0, path)
     return read_json(path), predicted(of, path)
 
 
@@ -109,6 +109,6 @@ def test_each_seed_predicts_by_its_fit(entry: str) -> None:
     of = inputs(entry, baselines={"seeds": [3, 1]})
     paths = [Path("a"), Path("b")]
     for path in paths:
-        of.entry.kind.method()().fit(of, 0, path)
+        of.benchmark.method(of.entry.kind)().fit(of, 0, path)
     made = predicted(of, *paths)
     assert [each.seed for each in made] == [3] * len(of.evaluated) + [1] * len(of.evaluated)

@@ -32,7 +32,7 @@ def fit(of: HtstepInputs, seed: int = 0) -> Path:
     """Return the checkpoint of a fit, where the plan has it."""
     path = of.benchmark.fits(of.job)[of.entry.seeds.index(seed)]
     path.parent.mkdir(parents=True, exist_ok=True)
-    of.entry.kind.method()().fit(of, seed, path)
+    of.benchmark.method(of.entry.kind)().fit(of, seed, path)
     return path
 
 
@@ -164,7 +164,7 @@ def test_a_transfer_predicts_the_videos_of_crosstask_by_the_first_seed() -> None
     head = inputs("aft", **changes)
     fit(head, 5)
     of = inputs("aft-crosstask", "crosstask", **changes)
-    method = of.entry.kind.method()()
+    method = of.benchmark.method(of.entry.kind)()
     made = list(method.predict(of, []))
     assert method.selection == "the checkpoint of aft, seed 5"
     assert [each.video for each in made] == [video for _, video in crosstask_videos()]
@@ -181,7 +181,7 @@ def test_a_fit_goes_on_only_with_the_same_data_and_options(monkeypatch: pytest.M
     def train(self: Head, inputs: Any, learned: Any, seed: int, path: Path, resume: str, what: str) -> None:
         told.append((resume, len(learned.videos)))
 
-    aft = plan().entries["aft"].kind.method()
+    aft = plan().method(plan().entries["aft"].kind)
     monkeypatch.setattr(aft, "train", train)
     for changes in ({}, {}, {"actionformer": CONFIG["actionformer"] | {"embed": 32}}, {"subset": {"fraction": 0.5}}):
         of = inputs("aft", **changes)

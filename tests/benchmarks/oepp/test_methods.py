@@ -28,7 +28,7 @@ from tests.benchmarks.oepp.synthetic import CONFIG
 
 def method(of: OeppInputs) -> Any:
     """Return the method of an entry, as a verb makes it."""
-    return of.entry.kind.method()()
+    return of.benchmark.method(of.entry.kind)()
 
 
 def predicted(of: OeppInputs, *fits: Path) -> list[Plan]:

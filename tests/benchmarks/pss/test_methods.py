@@ -23,7 +23,7 @@ def inputs(entry: str, dataset: str = "youcook2", **changes: object) -> PssInput
 
 
 def method(of: PssInputs) -> Any:
-    return of.entry.kind.method()()
+    return of.benchmark.method(of.entry.kind)()
 
 
 def predicted(of: PssInputs, *fits: Path) -> list[Segmentation]:

@@ -168,5 +168,5 @@ def test_the_real_meteor_is_asked_with_roles_as_published(monkeypatch: pytest.Mo
 
 def test_lines_of_two_splits_count_both() -> None:
     of = inputs("uniform-count-pooled", "tasty")
-    found = of.benchmark.values(of, list(of.entry.kind.method()().predict(of, [])))["soda_d"]
+    found = of.benchmark.values(of, list(of.benchmark.method(of.entry.kind)().predict(of, [])))["soda_d"]
     assert len({*found.videos}) == found.counts["n_listed"] == 8

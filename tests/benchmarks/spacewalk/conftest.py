@@ -89,9 +89,8 @@ def scored(inputs: SpacewalkInputs, context_s: float | None, path: Path) -> dict
 
 def chooser_of(inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
     """Return what chooses at a window length, by the fits."""
-    method = inputs.entry.kind.method
-    assert method is not None
-    return method()().chooser(inputs, context_s, fits)  # type: ignore[attr-defined, no-any-return]
+    made: Chooser = inputs.method.chooser(inputs, context_s, fits)
+    return made
 
 
 FPS = 10.0

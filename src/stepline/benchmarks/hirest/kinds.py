@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stepline.benchmark import Kind, MethodClass, Prediction
+from stepline.benchmark import Kind, Prediction
 from stepline.benchmarks.hirest.metrics import CAPTIONS, MOMENTS, RETRIEVAL, SEGMENTS, STATISTICS
 
 POOL = ("pool",)
@@ -33,115 +33,35 @@ class Found(Prediction):
     sentences: tuple[str, ...] | None = None
 
 
-def _random() -> MethodClass:
-    from stepline.benchmarks.hirest.methods.baselines import RandomRanking
-
-    return RandomRanking
-
-
-def _middle() -> MethodClass:
-    from stepline.benchmarks.hirest.methods.baselines import Middle
-
-    return Middle
-
-
-def _uniform() -> MethodClass:
-    from stepline.benchmarks.hirest.methods.baselines import Uniform
-
-    return Uniform
-
-
-def _frequent() -> MethodClass:
-    from stepline.benchmarks.hirest.methods.baselines import MostFrequent
-
-    return MostFrequent
-
-
-def _truth() -> MethodClass:
-    from stepline.benchmarks.hirest.methods.baselines import GroundTruth
-
-    return GroundTruth
-
-
-def _zero_shot_retrieval() -> MethodClass:
-    from stepline.benchmarks.hirest.methods.zero_shot import VideoRetrieval
-
-    return VideoRetrieval
-
-
-def _zero_shot_moments() -> MethodClass:
-    from stepline.benchmarks.hirest.methods.zero_shot import MomentRetrieval
-
-    return MomentRetrieval
-
-
-def _ssim() -> MethodClass:
-    from stepline.benchmarks.hirest.methods.ssim import Ssim
-
-    return Ssim
-
-
-def _text_retrieval() -> MethodClass:
-    from stepline.benchmarks.hirest.methods.text import TextRetrieval
-
-    return TextRetrieval
-
-
-def _text_moments() -> MethodClass:
-    from stepline.benchmarks.hirest.methods.text import TextMoments
-
-    return TextMoments
-
-
-def _text_segments() -> MethodClass:
-    from stepline.benchmarks.hirest.methods.text import TextSegments
-
-    return TextSegments
-
-
-def _files() -> MethodClass:
-    from stepline.benchmarks.hirest.methods.files import PredictionFiles
-
-    return PredictionFiles
-
-
-def _joint() -> MethodClass:
-    from stepline.benchmarks.hirest.methods.joint import JointMethod
-
-    return JointMethod
-
-
-def _joint_released() -> MethodClass:
-    from stepline.benchmarks.hirest.methods.joint import ReleasedJoint
-
-    return ReleasedJoint
-
-
 AUDIO = {"audio": {"with": ("speech",), "without": ()}}
 JOINT = (*MOMENTS, *SEGMENTS, *CAPTIONS)
 KINDS = {
     "statistics": Kind(method=None, metrics=tuple(STATISTICS)),
-    "random": Kind(method=_random, metrics=tuple(RETRIEVAL), splits=POOL, drawn=True),
+    "random": Kind(method="methods.baselines:RandomRanking", metrics=tuple(RETRIEVAL), splits=POOL, drawn=True),
     "middle": Kind(
-        method=_middle,
+        method="methods.baselines:Middle",
         sees=("duration",),
         metrics=tuple(MOMENTS),
         splits=EVALUATED,
         settings={"percent": int},
     ),
     "uniform": Kind(
-        method=_uniform,
+        method="methods.baselines:Uniform",
         sees=("moment",),
         metrics=tuple(SEGMENTS),
         splits=EVALUATED,
         settings={"parts": (int, None), "part_s": (int, None)},
     ),
     "frequent": Kind(
-        method=_frequent, sees=("train",), metrics=tuple(CAPTIONS), splits=EVALUATED, scored_in="captions"
+        method="methods.baselines:MostFrequent",
+        sees=("train",),
+        metrics=tuple(CAPTIONS),
+        splits=EVALUATED,
+        scored_in="captions",
     ),
-    "truth": Kind(method=_truth, sees=("steps",), metrics=tuple(SEGMENTS), splits=EVALUATED),
+    "truth": Kind(method="methods.baselines:GroundTruth", sees=("steps",), metrics=tuple(SEGMENTS), splits=EVALUATED),
     "zero_shot_retrieval": Kind(
-        method=_zero_shot_retrieval,
+        method="methods.zero_shot:VideoRetrieval",
         sees=("query", "video"),
         metrics=tuple(RETRIEVAL),
         splits=POOL,
@@ -149,7 +69,7 @@ KINDS = {
         environment="vision",
     ),
     "zero_shot_moments": Kind(
-        method=_zero_shot_moments,
+        method="methods.zero_shot:MomentRetrieval",
         sees=("query", "video"),
         metrics=tuple(MOMENTS),
         splits=EVALUATED,
@@ -157,7 +77,7 @@ KINDS = {
         environment="vision",
     ),
     "ssim": Kind(
-        method=_ssim,
+        method="methods.ssim:Ssim",
         sees=("video", "moment"),
         metrics=tuple(SEGMENTS),
         splits=EVALUATED,
@@ -166,7 +86,7 @@ KINDS = {
         environment="media",
     ),
     "text_retrieval": Kind(
-        method=_text_retrieval,
+        method="methods.text:TextRetrieval",
         sees=("query", "speech"),
         metrics=tuple(RETRIEVAL),
         splits=POOL,
@@ -174,7 +94,7 @@ KINDS = {
         environment="text",
     ),
     "text_moments": Kind(
-        method=_text_moments,
+        method="methods.text:TextMoments",
         sees=("query", "speech"),
         metrics=tuple(MOMENTS),
         splits=EVALUATED,
@@ -182,26 +102,32 @@ KINDS = {
         environment="text",
     ),
     "text_segments": Kind(
-        method=_text_segments,
+        method="methods.text:TextSegments",
         sees=("speech", "moment"),
         metrics=tuple(SEGMENTS),
         splits=EVALUATED,
         settings={"by": ENCODERS},
         environment="text",
     ),
-    "retrieval_files": Kind(method=_files, sees=("query", "video", "train"), metrics=tuple(RETRIEVAL), splits=POOL),
+    "retrieval_files": Kind(
+        method="methods.files:PredictionFiles", sees=("query", "video", "train"), metrics=tuple(RETRIEVAL), splits=POOL
+    ),
     "files": Kind(
-        method=_files,
+        method="methods.files:PredictionFiles",
         sees=("query", "video", "moment"),
         metrics=JOINT,
         splits=EVALUATED,
         scored_in="captions",
     ),
     "caption_files": Kind(
-        method=_files, sees=("query", "video"), metrics=tuple(CAPTIONS), splits=EVALUATED, scored_in="captions"
+        method="methods.files:PredictionFiles",
+        sees=("query", "video"),
+        metrics=tuple(CAPTIONS),
+        splits=EVALUATED,
+        scored_in="captions",
     ),
     "joint": Kind(
-        method=_joint,
+        method="methods.joint:JointMethod",
         options="joint",
         sees=("query", "video", "moment", "train", "val"),
         metrics=JOINT,
@@ -212,7 +138,7 @@ KINDS = {
         scored_in="captions",
     ),
     "joint_released": Kind(
-        method=_joint_released,
+        method="methods.joint:ReleasedJoint",
         sees=("query", "video", "speech", "moment", "train", "val"),
         metrics=JOINT,
         splits=EVALUATED,

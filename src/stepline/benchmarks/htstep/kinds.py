@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stepline.benchmark import Kind, MethodClass, Prediction
+from stepline.benchmark import Kind, Prediction
 from stepline.benchmarks.htstep.metrics import COUNTS, CROSSTASK, METRICS, PARTS, SEEN, SPLITS, of_splits
 
 EVALUATED = tuple(SPLITS)
@@ -41,86 +41,28 @@ class Found(Prediction):
     ordered_s: tuple[float, ...] = ()
 
 
-def _place() -> MethodClass:
-    from stepline.benchmarks.htstep.methods.baselines import Place
-
-    return Place
-
-
-def _uniform() -> MethodClass:
-    from stepline.benchmarks.htstep.methods.baselines import Uniform
-
-    return Uniform
-
-
-def _duration() -> MethodClass:
-    from stepline.benchmarks.htstep.methods.baselines import Duration
-
-    return Duration
-
-
-def _text() -> MethodClass:
-    from stepline.benchmarks.htstep.methods.text import TextGrounding
-
-    return TextGrounding
-
-
-def _zero_shot() -> MethodClass:
-    from stepline.benchmarks.htstep.methods.zero_shot import ZeroShot
-
-    return ZeroShot
-
-
-def _actionformer() -> MethodClass:
-    from stepline.benchmarks.htstep.methods.actionformer import ActionFormerMethod
-
-    return ActionFormerMethod
-
-
-def _umt() -> MethodClass:
-    from stepline.benchmarks.htstep.methods.umt import UmtMethod
-
-    return UmtMethod
-
-
-def _mt_bce() -> MethodClass:
-    from stepline.benchmarks.htstep.methods.mt_bce import MtBce
-
-    return MtBce
-
-
-def _transfer() -> MethodClass:
-    from stepline.benchmarks.htstep.methods.heads import Transfer
-
-    return Transfer
-
-
-def _files() -> MethodClass:
-    from stepline.benchmarks.htstep.methods.files import PredictionFiles
-
-    return PredictionFiles
-
-
 PREDICTED = tuple(metric for metric in METRICS if metric not in COUNTS)
 KINDS = {
     "statistics": Kind(method=None, metrics=tuple(COUNTS), settings={"part": dict.fromkeys(PARTS, ())}),
     "place": Kind(
-        method=_place,
+        method="methods.baselines:Place",
         options="baselines",
         sees=("duration", "article", "train"),
         metrics=of_splits(*SPLITS),
         splits=EVALUATED,
     ),
-    "uniform": Kind(method=_uniform, sees=("duration", "article"), metrics=PREDICTED, splits=EVALUATED),
+    "uniform": Kind(
+        method="methods.baselines:Uniform", sees=("duration", "article"), metrics=PREDICTED, splits=EVALUATED
+    ),
     "duration": Kind(
-        method=_duration,
+        method="methods.baselines:Duration",
         options="baselines",
         sees=("duration", "article", "train"),
         metrics=of_splits(*SPLITS),
         splits=EVALUATED,
     ),
     "text": Kind(
-        method=_text,
+        method="methods.text:TextGrounding",
         sees=("speech", "article"),
         metrics=of_splits(*SPLITS),
         splits=EVALUATED,
@@ -128,7 +70,7 @@ KINDS = {
         environment="text",
     ),
     "zero_shot": Kind(
-        method=_zero_shot,
+        method="methods.zero_shot:ZeroShot",
         sees=("video", "article"),
         metrics=PREDICTED,
         splits=EVALUATED,
@@ -136,7 +78,7 @@ KINDS = {
         environment="vision",
     ),
     "actionformer": Kind(
-        method=_actionformer,
+        method="methods.actionformer:ActionFormerMethod",
         options="actionformer",
         sees=("video", "train"),
         metrics=of_splits(*SEEN),
@@ -145,7 +87,7 @@ KINDS = {
         environment="vision",
     ),
     "actionformer_t": Kind(
-        method=_actionformer,
+        method="methods.actionformer:ActionFormerMethod",
         options="actionformer",
         sees=("video", "article"),
         metrics=of_splits(*SPLITS),
@@ -155,7 +97,7 @@ KINDS = {
         environment="vision",
     ),
     "umt": Kind(
-        method=_umt,
+        method="methods.umt:UmtMethod",
         options="umt",
         sees=("video", "article"),
         metrics=of_splits(*SPLITS),
@@ -165,7 +107,7 @@ KINDS = {
         environment="vision",
     ),
     "mt_bce": Kind(
-        method=_mt_bce,
+        method="methods.mt_bce:MtBce",
         options="mt_bce",
         sees=("video", "article"),
         metrics=of_splits(*SPLITS),
@@ -175,7 +117,7 @@ KINDS = {
         environment="vision",
     ),
     "transfer": Kind(
-        method=_transfer,
+        method="methods.heads:Transfer",
         sees=("video", "article"),
         metrics=tuple(CROSSTASK),
         splits=("crosstask",),
@@ -183,5 +125,7 @@ KINDS = {
         gpu=True,
         environment="vision",
     ),
-    "files": Kind(method=_files, sees=("video", "article"), metrics=of_splits(*SPLITS), splits=EVALUATED),
+    "files": Kind(
+        method="methods.files:PredictionFiles", sees=("video", "article"), metrics=of_splits(*SPLITS), splits=EVALUATED
+    ),
 }

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from stepline.benchmark import Kind, MethodClass, Prediction
+from stepline.benchmark import Kind, Prediction
 from stepline.benchmarks.oepp.metrics import COUNTED, SPLITS
 from stepline.datasets import oepp
 
@@ -31,56 +31,22 @@ class Plan(Prediction):
     plan: tuple[int, ...]
 
 
-def _random() -> MethodClass:
-    from stepline.benchmarks.oepp.methods.random import Random
-
-    return Random
-
-
-def _frequent() -> MethodClass:
-    from stepline.benchmarks.oepp.methods.frequent import MostFrequent
-
-    return MostFrequent
-
-
-def _matching() -> MethodClass:
-    from stepline.benchmarks.oepp.methods.matching import Matching
-
-    return Matching
-
-
-def _heads() -> MethodClass:
-    from stepline.benchmarks.oepp.methods.heads import Heads
-
-    return Heads
-
-
-def _pdpp() -> MethodClass:
-    from stepline.benchmarks.oepp.methods.pdpp import Pdpp
-
-    return Pdpp
-
-
-def _vlm() -> MethodClass:
-    from stepline.benchmarks.oepp.methods.vlm import LanguageModel
-
-    return LanguageModel
-
-
 PARTS: dict[str, tuple[str, ...]] = dict.fromkeys(("total", *oepp.PARTS), ())
 LOSS: dict[str, tuple[str, ...]] = dict.fromkeys(("both", "ce", "mse"), ())
 IMAGES: dict[int, tuple[str, ...]] = dict.fromkeys((1, 3), ())
-HEADS = Kind(method=_heads, options="heads", settings={**HORIZON, "loss": LOSS}, **TRAINED)
+HEADS = Kind(method="methods.heads:Heads", options="heads", settings={**HORIZON, "loss": LOSS}, **TRAINED)
 KINDS = {
     "statistics": Kind(method=None, settings={"part": PARTS}, metrics=COUNTED),
-    "random": Kind(method=_random, sees=("action_pool",), settings=ANY, splits=ALL),
-    "frequent": Kind(method=_frequent, sees=("train_annotation", "action_pool"), settings=ANY, splits=ALL),
-    "matching": Kind(method=_matching, sees=SEEING, settings=HORIZON, splits=ALL, environment="text"),
+    "random": Kind(method="methods.random:Random", sees=("action_pool",), settings=ANY, splits=ALL),
+    "frequent": Kind(
+        method="methods.frequent:MostFrequent", sees=("train_annotation", "action_pool"), settings=ANY, splits=ALL
+    ),
+    "matching": Kind(method="methods.matching:Matching", sees=SEEING, settings=HORIZON, splits=ALL, environment="text"),
     "mlp": HEADS,
     "transformer": HEADS,
-    "pdpp": Kind(method=_pdpp, options="pdpp", settings=HORIZON, **TRAINED),
+    "pdpp": Kind(method="methods.pdpp:Pdpp", options="pdpp", settings=HORIZON, **TRAINED),
     "vlm": Kind(
-        method=_vlm,
+        method="methods.vlm:LanguageModel",
         sees=SEEING,
         settings={**ANY, "images": IMAGES},
         splits=("base", "novel"),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stepline.benchmark import Kind, MethodClass, Prediction
+from stepline.benchmark import Kind, Prediction
 from stepline.benchmarks.pss.metrics import SEGMENTS
 
 BY = {"segments": ("duration",), "duration": ("duration",), "count": ("duration", "segment_count")}
@@ -22,40 +22,16 @@ class Segmentation(Prediction):
     sentences: tuple[str, ...] = ()
 
 
-def _uniform() -> MethodClass:
-    from stepline.benchmarks.pss.methods.uniform import Uniform
-
-    return Uniform
-
-
-def _frequent() -> MethodClass:
-    from stepline.benchmarks.pss.methods.frequent import MostFrequent
-
-    return MostFrequent
-
-
-def _pdvc() -> MethodClass:
-    from stepline.benchmarks.pss.methods.pdvc import PdvcMethod
-
-    return PdvcMethod
-
-
-def _procnet() -> MethodClass:
-    from stepline.benchmarks.pss.methods.procnet import ProcNetMethod
-
-    return ProcNetMethod
-
-
 KINDS = {
-    "uniform": Kind(method=_uniform, metrics=SEGMENTS, settings={"by": BY}),
+    "uniform": Kind(method="methods.uniform:Uniform", metrics=SEGMENTS, settings={"by": BY}),
     "frequent": Kind(
-        method=_frequent,
+        method="methods.frequent:MostFrequent",
         sees=("train",),
         settings={"proposals": {"uniform": ("duration",), "ground_truth": ("segments",)}},
         scored_in="meteor",
     ),
     "pdvc": Kind(
-        method=_pdvc,
+        method="methods.pdvc:PdvcMethod",
         revision=2,
         options="pdvc",
         sees=("video", "train", "val"),
@@ -65,7 +41,7 @@ KINDS = {
         scored_in="meteor",
     ),
     "procnet": Kind(
-        method=_procnet,
+        method="methods.procnet:ProcNetMethod",
         options="procnet",
         sees=("video", "train", "val"),
         metrics=SEGMENTS,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,10 @@ def values(inputs: SegmentInputs, made: Sequence[Recognised]) -> Mapping[str, Va
     right = np.array([100.0 * (true.step == step) for true, step in pairs])
     parts = np.array([true.part for true, _ in pairs])
     numbers = Counter(true.step for true, _ in pairs)
-    about = {"videos": [true.video for true, _ in pairs], "counts": {"n_listed": len(truth), "n_samples": len(pairs)}}
+    about: dict[str, Any] = {
+        "videos": [true.video for true, _ in pairs],
+        "counts": {"n_listed": len(truth), "n_samples": len(pairs)},
+    }
     return {
         "accuracy": Values(values=right, **about),
         "by_step": Values(values=right, weights=np.array([1 / numbers[true.step] for true, _ in pairs]), **about),

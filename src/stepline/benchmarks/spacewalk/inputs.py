@@ -35,7 +35,7 @@ class SpacewalkInputs(Inputs[Spacewalk]):
     @cached_property
     def method(self) -> Any:
         """The entry's method. It caches results for recordings across window lengths."""
-        return self.entry.kind.method()()
+        return self.benchmark.method(self.entry.kind)()
 
     def load(self, split: str) -> Iterable[Recording]:
         """Return the recordings of a split."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepline.backbones.sentence import MODELS
-from stepline.benchmark import DURATION, TRAIN, VAL, Entry, Kind, MethodClass, Metric, Prediction, Sees
+from stepline.benchmark import DURATION, TRAIN, VAL, Entry, Kind, Metric, Prediction, Sees
 from stepline.config.declarations import declaration
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
 
@@ -138,100 +138,36 @@ class SpacewalkEntry(Entry):
         return tuple(dict.fromkeys([*super().sees, *(["val"] if self.thresholded else [])]))
 
 
-def _all_layer() -> MethodClass:
-    from stepline.benchmarks.spacewalk.methods.all_layer import AllLayer
-
-    return AllLayer
-
-
-def _baseline() -> MethodClass:
-    from stepline.benchmarks.spacewalk.methods.baselines import Baseline
-
-    return Baseline
-
-
-def _hmm() -> MethodClass:
-    from stepline.benchmarks.spacewalk.methods.hmm import SequenceDecoder
-
-    return SequenceDecoder
-
-
-def _last_layer() -> MethodClass:
-    from stepline.benchmarks.spacewalk.methods.last_layer import LastLayer
-
-    return LastLayer
-
-
-def _late_fusion() -> MethodClass:
-    from stepline.benchmarks.spacewalk.methods.late_fusion import LateFusion
-
-    return LateFusion
-
-
-def _lfb() -> MethodClass:
-    from stepline.benchmarks.spacewalk.methods.lfb import LongTermFeatureBank
-
-    return LongTermFeatureBank
-
-
-def _llm() -> MethodClass:
-    from stepline.benchmarks.spacewalk.methods.llm import LanguageModel
-
-    return LanguageModel
-
-
-def _sentences() -> MethodClass:
-    from stepline.benchmarks.spacewalk.methods.sentences import Sentences
-
-    return Sentences
-
-
-def _stems() -> MethodClass:
-    from stepline.benchmarks.spacewalk.methods.stems import Stems
-
-    return Stems
-
-
-def _tfidf() -> MethodClass:
-    from stepline.benchmarks.spacewalk.methods.tfidf import TfIdf
-
-    return TfIdf
-
-
-def _tw_finch() -> MethodClass:
-    from stepline.benchmarks.spacewalk.methods.tw_finch import TwFinch
-
-    return TwFinch
-
-
-def _zero_shot() -> MethodClass:
-    from stepline.benchmarks.spacewalk.methods.zero_shot import ZeroShot
-
-    return ZeroShot
-
-
 FIT: dict[str, tuple[str, ...]] = {"video": ("recording",), "train": ("train",)}
 HEADS: dict[str, tuple[str, ...]] = dict.fromkeys(("avg", "cat", "nl", "tf"), ())
 
 KINDS: Mapping[str, SpacewalkKind] = {
     "reference": SpacewalkKind(method=None),
-    "random": SpacewalkKind(method=_baseline, drawn=True),
-    "linear-in-time": SpacewalkKind(method=_baseline, tasks=(STEP_RECOGNITION,), sees=("annotated_span",)),
-    "linear-after-preview": SpacewalkKind(
-        method=_baseline, tasks=(STEP_RECOGNITION,), sees=("duration", "preview_end")
+    "random": SpacewalkKind(method="methods.baselines:Baseline", drawn=True),
+    "linear-in-time": SpacewalkKind(
+        method="methods.baselines:Baseline", tasks=(STEP_RECOGNITION,), sees=("annotated_span",)
     ),
-    "sample-rank": SpacewalkKind(method=_baseline, tasks=(STEP_RECOGNITION,), sees=("sample_list",)),
-    "equal-segments": SpacewalkKind(method=_baseline, tasks=(RETRIEVAL,), sees=("recording",), settings={"parts": int}),
+    "linear-after-preview": SpacewalkKind(
+        method="methods.baselines:Baseline", tasks=(STEP_RECOGNITION,), sees=("duration", "preview_end")
+    ),
+    "sample-rank": SpacewalkKind(method="methods.baselines:Baseline", tasks=(STEP_RECOGNITION,), sees=("sample_list",)),
+    "equal-segments": SpacewalkKind(
+        method="methods.baselines:Baseline", tasks=(RETRIEVAL,), sees=("recording",), settings={"parts": int}
+    ),
     "tfidf": SpacewalkKind(
-        method=_tfidf, encoders=("tfidf",), transcribed=True, sees=("window",), settings={"fit": FIT}
+        method="methods.tfidf:TfIdf", encoders=("tfidf",), transcribed=True, sees=("window",), settings={"fit": FIT}
     ),
     "tfidf-stems": SpacewalkKind(
-        method=_stems, encoders=("tfidf",), transcribed=True, sees=("window",), settings={"fit": FIT}
+        method="methods.stems:Stems", encoders=("tfidf",), transcribed=True, sees=("window",), settings={"fit": FIT}
     ),
-    "zero-shot": SpacewalkKind(method=_zero_shot, encoders=("text", "video"), texts="windows", sees=("window",)),
-    "sentences": SpacewalkKind(method=_sentences, encoders=("text",), texts="sentences", sees=("window",)),
+    "zero-shot": SpacewalkKind(
+        method="methods.zero_shot:ZeroShot", encoders=("text", "video"), texts="windows", sees=("window",)
+    ),
+    "sentences": SpacewalkKind(
+        method="methods.sentences:Sentences", encoders=("text",), texts="sentences", sees=("window",)
+    ),
     "last-layer": SpacewalkKind(
-        method=_last_layer,
+        method="methods.last_layer:LastLayer",
         encoders=("text", "video"),
         texts="windows",
         options="last_layer",
@@ -239,9 +175,11 @@ KINDS: Mapping[str, SpacewalkKind] = {
         sees=("window", "train", "val"),
         environment="text",
     ),
-    "llm": SpacewalkKind(method=_llm, transcribed=True, metrics=("accuracy",), sees=("window", "train")),
+    "llm": SpacewalkKind(
+        method="methods.llm:LanguageModel", transcribed=True, metrics=("accuracy",), sees=("window", "train")
+    ),
     "tw-finch": SpacewalkKind(
-        method=_tw_finch,
+        method="methods.tw_finch:TwFinch",
         tasks=(RETRIEVAL,),
         encoders=("video",),
         listed=False,
@@ -249,7 +187,7 @@ KINDS: Mapping[str, SpacewalkKind] = {
         settings={"segments": int},
     ),
     "lfb": SpacewalkKind(
-        method=_lfb,
+        method="methods.lfb:LongTermFeatureBank",
         tasks=(STEP_RECOGNITION,),
         encoders=("video",),
         listed=False,
@@ -262,7 +200,7 @@ KINDS: Mapping[str, SpacewalkKind] = {
         environment="text",
     ),
     "all-layer": SpacewalkKind(
-        method=_all_layer,
+        method="methods.all_layer:AllLayer",
         revision=2,
         encoders=("internvideo-spacewalk",),
         texts="windows",
@@ -275,20 +213,20 @@ KINDS: Mapping[str, SpacewalkKind] = {
         environment="vision",
     ),
     "late-fusion": SpacewalkKind(
-        method=_late_fusion,
+        method="methods.late_fusion:LateFusion",
         tasks=(STEP_RECOGNITION,),
         sees=("window", "val"),
         settings={"text": str, "video": str},
     ),
     "hmm": SpacewalkKind(
-        method=_hmm,
+        method="methods.hmm:SequenceDecoder",
         tasks=(STEP_RECOGNITION,),
         options="sequence_decoder",
         sees=("recording", "train", "val"),
         settings={"scorer": str},
     ),
     "order-alone": SpacewalkKind(
-        method=_hmm,
+        method="methods.hmm:SequenceDecoder",
         tasks=(STEP_RECOGNITION,),
         options="sequence_decoder",
         sees=("duration", "preview_end", "train", "val"),

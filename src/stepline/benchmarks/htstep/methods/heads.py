@@ -51,8 +51,7 @@ class Transfer(Method[HtstepInputs, Found]):
     def predict(self, inputs: HtstepInputs, fits: Sequence[Path]) -> Iterator[Found]:
         """Yield the segments of each video."""
         of = inputs.benchmark.parts(inputs.entry)[1]
-        assert of.kind.method is not None
-        head, articles = of.kind.method()(), Articles(inputs)
+        head, articles = inputs.benchmark.method(of.kind)(), Articles(inputs)
         assert isinstance(head, Head)
         self.selection = f"the checkpoint of {of.id}, seed {of.seeds[0]}"
         path = inputs.benchmark.fits(Job(release="v1", entry=of))[0]
