@@ -103,6 +103,11 @@ class Declared(Generic[AnyEntry]):
         return title
 
     @property
+    def declares(self) -> Mapping[str, Any]:
+        """The content of ``tables.yaml``; a benchmark may add entries and lines that depend on the configuration."""
+        return declaration(self.folder)
+
+    @property
     def cited(self) -> str:
         """The title with the BibTeX key of its paper, if it has one, as Pandoc cites it."""
         reference = declaration(self.folder).get("reference")
@@ -122,7 +127,7 @@ class Declared(Generic[AnyEntry]):
         """Its releases: the files that ``files.csv`` of its folder lists."""
         declared = declaration(self.folder)
         files = partial(listed_files, self.folder / FILES, self.name, declared.get("source", ""))
-        return Released(name=self.name, title=self.title, known=tuple(declared["releases"]), release_files=files)
+        return Released(name=self.name, title=self.title, known=tuple(declared["releases"] or ()), release_files=files)
 
     @cached_property
     def datasets(self) -> Mapping[str, Dataset]:
