@@ -16,7 +16,7 @@ def released(tmp_path: Path) -> Released:
     return tiny(tmp_path).released
 
 
-def test_a_file_is_held_by_the_mirror_or_the_fetched_folder(
+def test_a_file_is_held_by_the_mirror_or_else_by_the_fetched_folder(
     released: Released, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert released.held("second", FILE) is None
@@ -27,6 +27,7 @@ def test_a_file_is_held_by_the_mirror_or_the_fetched_folder(
     assert released.held("second", FILE) == mirror.resolve()
     assert released.held("second", "other.json") is None
     fetch_release(released, "second")
+    assert released.held("second", FILE) == mirror.resolve()
     mirror.unlink()
     assert released.held("second", FILE) == released.folder("second") / FILE
 

@@ -72,13 +72,14 @@ class Released(Dataset):
         return (self.folder(release) / "release.json").exists() or (bool(files) and all(file.find() for file in files))
 
     def held(self, release: str, path: str) -> Path | None:
-        """Return a file of a release, from its fetched folder or else from the mirror; None if neither has it.
+        """Return a file of a release, from the mirror or else from its fetched folder; None if neither has it.
 
-        Raises ReleaseError if it has changed since it was fetched.
+        So a list of videos is the same before and after a job fetches the release. Raises ReleaseError if the fetched
+        file has changed.
         """
-        if (self.folder(release) / "release.json").exists():
-            return self.release_file(release, path)
-        return next((file.find() for file in self.release_files(release) if file.path == path), None)
+        found = next((file.find() for file in self.release_files(release) if file.path == path), None)
+        fetched = not found and (self.folder(release) / "release.json").exists()
+        return self.release_file(release, path) if fetched else found
 
     def origin(self, release: str) -> str:
         """Return the common address, with the commit, of all public files of a release; "" if there are none."""

@@ -1,10 +1,11 @@
 """The inputs of methods and scores: one release with one configuration, for one entry."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,13 @@ class Inputs(Generic[AnyBenchmark]):
     benchmark: AnyBenchmark
     job: Job
     stage: Stage | None = None
+
+    def staged(self, stage: Stage) -> Self:
+        """Return the inputs of a stage's method, with everything that is already read except the truth."""
+        made = copy(self)
+        vars(made).pop("_truth", None)
+        vars(made)["stage"] = stage
+        return made
 
     @property
     def entry(self) -> Any:

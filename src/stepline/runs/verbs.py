@@ -1,7 +1,7 @@
 """The verbs for a benchmark's jobs. A job has a release, an entry and a window length such as ``180s``, or ``all``."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ class Verbs:
 
 def fit(inputs: Inputs[Any], seed: int, path: Path) -> None:
     """Write the checkpoint of one seed, or an empty file if an input is missing."""
-    inputs = replace(inputs, stage="fit")
+    inputs = inputs.staged("fit")
     if inputs.missing("fit"):
         write_bytes(path, b"")
     else:
@@ -87,7 +87,7 @@ def predict(inputs: Inputs[Any], fits: Sequence[Path], path: Path) -> Method[Any
 
     Raises ConfigError if the method's predictions have other seeds than its entry.
     """
-    inputs = replace(inputs, stage="predict")
+    inputs = inputs.staged("predict")
     method: Method[Any, Prediction] = inputs.benchmark.method(inputs.entry.kind)()
     needs, made = inputs.missing("predict"), list[Prediction]()
     if not needs:
