@@ -24,7 +24,7 @@ class Dataset:
     listed_by: str = ""
 
     @property
-    def splits(self) -> dict[str, Split]:
+    def split_of(self) -> dict[str, Split]:
         """The split of each listed video that has one."""
         return {video.id: video.split for video in self.videos() if video.split}
 

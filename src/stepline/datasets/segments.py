@@ -11,19 +11,19 @@ from stepline.availability import read_availability
 from stepline.datasets import shards
 from stepline.datasets.folder import named
 from stepline.datasets.lines import lines
-from stepline.datasets.schema import SPLITS, Video
+from stepline.datasets.schema import SPLITS, Split, Video
 from stepline.errors import ConfigError
 from stepline.printable import printable
 
 
 @dataclass(frozen=True)
 class LabelledSpan:
-    """The span [start_s, end_s) of a video, in seconds; label, and split of its video, are "" if there is none."""
+    """The span [start_s, end_s) of a video, in seconds; label is "" if there is none. split: that of its video."""
 
     start_s: float
     end_s: float
     label: str
-    split: str = ""
+    split: Split | None = None
 
 
 ROUNDED_S = 1.0
@@ -57,7 +57,7 @@ def read_segments(
     Raises ConfigError with the file and line if the content is invalid.
     """
     found: dict[str, list[LabelledSpan]] = {}
-    splits: dict[str, str] = {}
+    splits: dict[str, Split] = {}
     late: list[str] = []
     total = left_out = 0
     for number, line in _lines(dataset, file, key):
@@ -67,35 +67,40 @@ def read_segments(
             continue
         if video is None:
             raise ConfigError(f"{where}: {name!r} is not a video of {dataset}")
-        try:
-            start_s, end_s = float(line["start_s"]), float(line["end_s"])
-        except ValueError:
-            raise ConfigError(f"{where}: {line['start_s']!r}, {line['end_s']!r} are not two numbers") from None
-        if not 0 <= start_s < end_s < math.inf:
-            raise ConfigError(f"{where}: a segment must end after it starts, and start at 0 s or later")
-        label, split = line.get("label", ""), line.get("split", "")
-        if printable(label) != label:
-            raise ConfigError(f"{where}: the label {label!r} contains a control character: remove it")
-        if split not in ("", *SPLITS):
-            raise ConfigError(f"{where}: split {split!r} is not one of {', '.join(SPLITS)}, or empty")
-        if split and splits.setdefault(video, split) != split:
-            raise ConfigError(f"{where}: {video} is in split {splits[video]} and in split {split}: give it one")
+        span = _span(where, line)
+        if span.split and splits.setdefault(video, span.split) != span.split:
+            raise ConfigError(f"{where}: {video} is in split {splits[video]} and in split {span.split}: give it one")
         spans, last_s = found.setdefault(video, []), ends_s.get(video) or math.inf
         total += 1
-        far = end_s > last_s + ROUNDED_S
-        if far or start_s >= last_s:
+        far = span.end_s > last_s + ROUNDED_S
+        if far or span.start_s >= last_s:
             late.append(f"in line {number}: {video} ends at {last_s:.1f} s")
-        if start_s >= last_s:
+        if span.start_s >= last_s:
             left_out += 1
             continue
-        kept_s = end_s if rounded and not far else min(end_s, last_s)
-        spans.append(LabelledSpan(start_s, kept_s, label, split))
+        spans.append(span if rounded and not far else replace(span, end_s=min(span.end_s, last_s)))
     if late:
         say(
             f"{file}: {len(late)} of {total} {key} lie after the end of their video ({left_out} left out, "
             f"{len(late) - left_out} cut to its end), the first {late[0]}; times are in seconds"
         )
     return {video: sorted(spans, key=lambda span: (span.start_s, span.end_s)) for video, spans in found.items()}
+
+
+def _span(where: str, line: Mapping[str, str]) -> LabelledSpan:
+    """Return the segment of a line; raise ConfigError if a value is not valid."""
+    try:
+        start_s, end_s = float(line["start_s"]), float(line["end_s"])
+    except ValueError:
+        raise ConfigError(f"{where}: {line['start_s']!r}, {line['end_s']!r} are not two numbers") from None
+    if not 0 <= start_s < end_s < math.inf:
+        raise ConfigError(f"{where}: a segment must end after it starts, and start at 0 s or later")
+    label, split = line.get("label", ""), line.get("split", "")
+    if printable(label) != label:
+        raise ConfigError(f"{where}: the label {label!r} contains a control character: remove it")
+    if split not in ("", *SPLITS):
+        raise ConfigError(f"{where}: split {split!r} is not one of {', '.join(SPLITS)}, or empty")
+    return LabelledSpan(start_s, end_s, label, next((each for each in SPLITS if each == split), None))
 
 
 def has_labels(dataset: str, file: str) -> bool:
@@ -125,6 +130,10 @@ def with_splits(dataset: str, file: str, videos: Sequence[Video]) -> tuple[Video
     if without:
         order = sorted(splits, key=lambda video: hashlib.sha256(video.encode()).hexdigest())
         fifth = max(1, len(order) // 5) if len(order) > 2 else len(order)
-        splits = dict.fromkeys(order, "train") | dict.fromkeys(order[fifth : 2 * fifth], "val")
-        splits |= dict.fromkeys(order[:fifth], "test")
+        parts: dict[Split, list[str]] = {
+            "test": order[:fifth],
+            "val": order[fifth : 2 * fifth],
+            "train": order[2 * fifth :],
+        }
+        splits = {video: split for split, part in parts.items() for video in part}
     return tuple(replace(video, split=splits.get(video.id)) for video in videos) if labelled else tuple(videos)

@@ -64,7 +64,7 @@ def summarise(pipeline: Pipeline) -> Summary:
     backbones, needs, stages = tuple(pipeline.features.computed), pipeline.missing, pipeline.demand.stages
     left_out = {column for stage in OF.keys() - {*stages} for column in OF[stage]}
     left_out |= set() if pipeline.demand.media else {*OF_MEDIA}
-    left_out |= set() if pipeline.dataset.splits else {"split"}
+    left_out |= set() if pipeline.dataset.split_of else {"split"}
     return Summary(
         columns=(*(column for column in COLUMNS if column not in left_out), *backbones, "needs", "command"),
         rows=[rows[video.id] for video in pipeline.dataset.videos() if video.id in rows],

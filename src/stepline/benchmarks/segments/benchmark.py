@@ -40,7 +40,8 @@ class Segments(StepRecognition):
     about = "step recognition in your own labelled segments"
     folder = Path(__file__).parent
     studies = ("segments",)
-    kinds = StepRecognition.kinds | {
+    kinds = {
+        **StepRecognition.kinds,
         "zero_shot": Kind(method="zero_shot:ZeroShot", sees=("segment", "video"), environment="vision"),
     }
 
@@ -121,7 +122,7 @@ class Segments(StepRecognition):
         return self._read(release, split, str(self.released.release_file(release, FILE)))
 
     def _read(self, release: str, split: str, file: str) -> Iterable[Segment]:
-        splits = self.datasets[release].splits
+        splits = self.datasets[release].split_of
         found = read_segments(release, file, {video.id for video in self.datasets[release].videos()})
         for video in (video for video in found if splits.get(video) == split):
             duration_s = max(span.end_s for span in found[video])
