@@ -50,7 +50,7 @@ def check_class(plan: "Declared[Any]") -> None:
         choose(f"{where}.name", [dataset.name], [name])
         choose(f"{where}.listed_by", [dataset.listed_by], [f"{plan.name}/{each}" for each in plan.released.known])
     choose("published", plan.published, options["metrics"])
-    choose("paper_release", filter(None, [plan.paper_release]), plan.released.known)
+    choose("paper_release", filter(None, [plan.paper_release]), declaration(plan.folder)["releases"] or ())
 
 
 def _classes(where: str, method: str, declared: str) -> list[str]:
