@@ -59,6 +59,13 @@ def inputs(entry: str, made: Segments | None = None) -> SegmentInputs:
     return found
 
 
+def vector(text: str) -> Any:
+    """Return the vector of a label in the text tower of `tests.benchmarks.tower`."""
+    import numpy as np
+
+    return np.array({"wash": [3, 0, 0], "cut": [0, 1, 0], "cook": [2, 0, 2]}[text])
+
+
 class Bank:
     """The features of the segments: those of their labels, twice as long for later ones."""
 
@@ -83,4 +90,6 @@ def predicted(of: SegmentInputs, *fits: Path) -> list[Recognised]:
 
 def segment(step: str, start_s: float = 0, **changes: Any) -> Segment:
     """Return a segment of two seconds of a video of 10 s."""
-    return Segment(**{"video": "v", "start_s": start_s, "end_s": start_s + 2, "duration_s": 10, "step": step, **changes})
+    return Segment(
+        **{"video": "v", "start_s": start_s, "end_s": start_s + 2, "duration_s": 10, "step": step, **changes}
+    )
