@@ -56,6 +56,7 @@ class CaptainCook4D(StepRecognition):
 
 
 def split_file(release):
+    """Return the path of the file with the recordings of each split."""
     by, kind = release.split("-")
     return f"data_splits/{by}_data_split_{kind}.json"
 

@@ -20,6 +20,6 @@ class NearestMean(Recogniser):
     def recognise(self, inputs, segments, fit):
         """Yield the step of each segment."""
         made = read_arrays(fit)
-        for each, row in zip(segments, unit(inputs.pooled(segments))):
+        for each, row in zip(segments, unit(inputs.pooled(segments)), strict=True):
             own = np.isin(made["steps"], inputs.steps[each.procedure])
             yield str(made["steps"][own][np.argmax(made["means"][own] @ row)])

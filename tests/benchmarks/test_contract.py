@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ from stepline.spec import digest
 from stepline.tables import UNDECLARED, Row, read_paper
 from tests.benchmarks.copied import copy_once
 from tests.conftest import ROOT, made_once
-from tests.docs.test_own_benchmark import MOMENTS, files
+from tests.examples import test_toy
 
 STUDIES = [name for each in BENCHMARKS for name in each.studies]
 TOY = "toy"
@@ -52,11 +53,9 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the toy; beside it stand its mirror, and a list of videos with labelled segments."""
 
     def write(folder: Path) -> None:
-        for name, content in files("test").items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(content)
+        shutil.copytree(test_toy.TOY, folder / TOY)
         (folder / "mirror/toy").mkdir(parents=True)
-        (folder / "mirror/toy/moments.json").write_text(json.dumps(MOMENTS))
+        (folder / "mirror/toy/moments.json").write_text(json.dumps(test_toy.MOMENTS))
         (folder / "talks.csv").write_text("video,url\n" + "".join(f"{each},https://x/{each}\n" for each in "abc"))
         (folder / "labels.csv").write_text("video,start_s,end_s,label\na,0,1,x\nb,0,1,y\nc,0,1,x\n")
 

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -31,38 +32,39 @@ def test_it_is_short() -> None:
     assert lines <= 150
 
 
+@pytest.fixture(scope="session")
+def public(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the tables of the public annotation are computed, without videos."""
+
+    def compute(folder: Path) -> None:
+        (folder / "config.yaml").write_text("{}\n")
+        tables = [f"results/captaincook4d/{name}.csv" for name in ("table1", "table2")]
+        words = ["--cores", "1", *tables, *configuration(EXAMPLE)]
+        done = snakemake(*words, folder=folder, STEPLINE_MIRROR=str(real_data))
+        assert done.returncode == 0, done.stderr
+
+    return made_once(tmp_path_factory, "captaincook4d", compute)
+
+
 class TestPublicAnnotation:
-    @pytest.fixture(scope="class")
-    def folder(self, real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        """A folder in which the tables of the public annotation are computed, without videos."""
-
-        def compute(folder: Path) -> None:
-            (folder / "config.yaml").write_text("{}\n")
-            tables = [f"results/captaincook4d/{name}.csv" for name in ("table1", "table2")]
-            words = ["--cores", "1", *tables, *configuration(EXAMPLE)]
-            done = snakemake(*words, folder=folder, STEPLINE_MIRROR=str(real_data))
-            assert done.returncode == 0, done.stderr
-
-        return made_once(tmp_path_factory, "captaincook4d", compute)
-
     @pytest.mark.slow
     @pytest.mark.parametrize(("entry", "right"), [("most-frequent", 126), ("uniform-order", 397), ("time-prior", 454)])
-    def test_blind_baselines_have_the_known_accuracy(self, folder: Path, entry: str, right: int) -> None:
+    def test_blind_baselines_have_the_known_accuracy(self, public: Path, entry: str, right: int) -> None:
         """8.17, 25.75 and 29.44 % of 1,542 segments of 109 recordings."""
-        row = by_entry(folder, "results/captaincook4d/table1.csv")[entry, "accuracy"]
+        row = by_entry(public, "results/captaincook4d/table1.csv")[entry, "accuracy"]
         assert float(row["value"]) == pytest.approx(100 * right / 1542, abs=1e-4)
         assert (row["n_videos"], row["n_samples"], row["split"]) == ("109", "1542", "test")
 
     @pytest.mark.slow
-    def test_error_and_normal_steps_are_apart(self, folder: Path) -> None:
-        rows = by_entry(folder, "results/captaincook4d/table1.csv")
+    def test_error_and_normal_steps_are_apart(self, public: Path) -> None:
+        rows = by_entry(public, "results/captaincook4d/table1.csv")
         for entry in ("most-frequent", "uniform-order", "time-prior"):
             whole, normal, error = (float(rows[entry, name]["value"]) for name in ("accuracy", "normal", "error"))
             assert (937 * normal + 605 * error) / 1542 == pytest.approx(whole, abs=1e-3)
 
     @pytest.mark.slow
-    def test_counts_stand_beside_the_papers(self, folder: Path) -> None:
-        rows = by_entry(folder, "results/captaincook4d/table2.csv")
+    def test_counts_stand_beside_the_papers(self, public: Path) -> None:
+        rows = by_entry(public, "results/captaincook4d/table2.csv")
         found = {
             name: (rows[STATISTICS, name]["value"], rows[STATISTICS, name]["status"])
             for name in ("videos", "segments", "hours")
@@ -70,8 +72,8 @@ class TestPublicAnnotation:
         assert found == {"videos": ("384", "exact"), "segments": ("5413", "differs"), "hours": ("94.4845", "exact")}
 
     @pytest.mark.slow
-    def test_a_line_that_needs_videos_says_how_to_bring_them(self, folder: Path) -> None:
-        rows = by_entry(folder, "results/captaincook4d/table1.csv")
+    def test_a_line_that_needs_videos_says_how_to_bring_them(self, public: Path) -> None:
+        rows = by_entry(public, "results/captaincook4d/table1.csv")
         for entry in ("tfidf", "linear", "nearest"):
             row = rows[entry, "accuracy"]
             assert (row["status"], row["note"]) == ("needs", "needs videos:captaincook4d")
@@ -105,45 +107,47 @@ def annotation() -> dict[str, Any]:
     }
 
 
+@pytest.fixture(scope="session")
+def made(demo_mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which tables and report are computed on one core; each job reads only what it declares."""
+    pytest.importorskip("torch")
+
+    def compute(folder: Path) -> None:
+        example = Path(shutil.copytree(EXAMPLE, folder / "example"))
+        files = annotation()
+        with open(EXAMPLE / "files.csv", newline="", encoding="utf-8") as file:
+            listed = [row for row in csv.DictReader(file) if row["path"] in files]
+        with open(example / "files.csv", "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, listed[0])
+            writer.writeheader()
+            for row in listed:
+                content = files[row["path"]].encode()
+                place = folder / "mirror/captaincook4d" / row["path"]
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content)
+                writer.writerow(row | {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)})
+        videos = folder / "mirror/captaincook4d/videos"
+        videos.mkdir()
+        for video, seconds in SECONDS.items():
+            cut(demo_mirror / "demo/videos/soup.mp4", videos / f"{video}.mp4", seconds=seconds)
+        (folder / "work").mkdir()
+        (folder / "work/config.yaml").write_text("{}\n")
+        done = run(folder)
+        assert done.returncode == 0, done.stderr
+
+    return made_once(tmp_path_factory, "captaincook4d-made", compute)
+
+
+def run(folder: Path) -> subprocess.CompletedProcess[str]:
+    targets = [f"results/captaincook4d/{name}" for name in ("table1.csv", "table2.csv", "report.html")]
+    words = ["--cores", "1", *targets, *configuration(folder / "example")]
+    return snakemake(*words, folder=folder / "work", traced=True, STEPLINE_MIRROR=str(folder / "mirror"))
+
+
 class TestMadeAnnotation:
-    @pytest.fixture(scope="class")
-    def folder(self, demo_mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        """A folder in which tables and report are computed on one core; each job reads only what it declares."""
-        pytest.importorskip("torch")
-
-        def compute(folder: Path) -> None:
-            example = Path(shutil.copytree(EXAMPLE, folder / "example"))
-            files = annotation()
-            with open(EXAMPLE / "files.csv", newline="", encoding="utf-8") as file:
-                listed = [row for row in csv.DictReader(file) if row["path"] in files]
-            with open(example / "files.csv", "w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, listed[0])
-                writer.writeheader()
-                for row in listed:
-                    content = files[row["path"]].encode()
-                    place = folder / "mirror/captaincook4d" / row["path"]
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    place.write_bytes(content)
-                    writer.writerow(row | {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)})
-            videos = folder / "mirror/captaincook4d/videos"
-            videos.mkdir()
-            for video, seconds in SECONDS.items():
-                cut(demo_mirror / "demo/videos/soup.mp4", videos / f"{video}.mp4", seconds=seconds)
-            (folder / "work").mkdir()
-            (folder / "work/config.yaml").write_text("{}\n")
-            done = self.run(folder)
-            assert done.returncode == 0, done.stderr
-
-        return made_once(tmp_path_factory, "captaincook4d-made", compute)
-
-    def run(self, folder: Path) -> Any:
-        targets = [f"results/captaincook4d/{name}" for name in ("table1.csv", "table2.csv", "report.html")]
-        words = ["--cores", "1", *targets, *configuration(folder / "example")]
-        return snakemake(*words, folder=folder / "work", traced=True, STEPLINE_MIRROR=str(folder / "mirror"))
-
     @pytest.mark.slow
-    def test_heads_and_speech_beat_blind_baselines(self, folder: Path) -> None:
-        rows = by_entry(folder / "work", "results/captaincook4d/table1.csv")
+    def test_heads_and_speech_beat_blind_baselines(self, made: Path) -> None:
+        rows = by_entry(made / "work", "results/captaincook4d/table1.csv")
         value = {entry: float(row["value"]) for (entry, metric), row in rows.items() if metric == "accuracy"}
         assert value["linear"] > 90 > value["most-frequent"]
         assert value["nearest"] > 90
@@ -152,8 +156,8 @@ class TestMadeAnnotation:
         assert {row["inputs"] for (entry, _), row in rows.items() if entry == "tfidf"} == {"segment;speech"}
 
     @pytest.mark.slow
-    def test_nothing_is_left_to_do_and_the_page_is_there(self, folder: Path) -> None:
-        assert "Nothing to be done" in self.run(folder).stderr
-        page = (folder / "work/results/captaincook4d/report.html").read_text()
+    def test_nothing_is_left_to_do_and_the_page_is_there(self, made: Path) -> None:
+        assert "Nothing to be done" in run(made).stderr
+        page = (made / "work/results/captaincook4d/report.html").read_text()
         assert "CaptainCook4D" in page
         assert "Nearest mean" in page
