@@ -135,9 +135,7 @@ class TestSplits:
         assert self.of("video,start_s,end_s\na,0,1\n", "val", names="ab") == {"a": "val", "b": None}
 
     def test_a_split_for_some_is_one_line(self) -> None:
-        with pytest.raises(
-            ConfigError, match="^segments.csv: b has labels and no split, as other videos have: g"
-        ):
+        with pytest.raises(ConfigError, match="^segments.csv: b has labels and no split, as other videos have: g"):
             self.of(self.labels("abc"), "test")
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from stepline.asr.transcript import Sentence
+from stepline.availability import Record, Status
 from stepline.benchmarks.segments.benchmark import Segments
 from stepline.benchmarks.segments.recognition import Segment
 from stepline.errors import ConfigError
@@ -56,6 +57,13 @@ class TestProcedures:
         said = (Sentence("add salt now", 1, 3), Sentence("fry it", 0, 1))
         vars(of).update(spoken=frozenset("xy"), _sentences={"x": said, "y": (Sentence("pour the tea", 0, 1),)})
         assert [each.steps for each in predicted(of)] == [("fry", "salt"), ("pour",)]
+
+
+@pytest.mark.parametrize(("status", "need"), [("present", "transcripts:mine"), ("missing", "videos:mine")])
+def test_videos_without_sound_are_no_absent_videos(status: Status, need: str) -> None:
+    of = inputs("tfidf")
+    vars(of).update(spoken=frozenset(), _availability={"e": Record(video="e", status=status)})
+    assert list(map(str, of.missing("predict"))) == [need]
 
 
 class TestLinear:
