@@ -21,9 +21,9 @@ steps\t\t00:00:02.000\t2.0\t00:00:04.250\t4.25\t00:00:02.250\t2.25\tcook
 """,
     "boris.csv": """\
 Observation id,Observation date,Media file name,Subject,Behavior,Behavior type,Start (s),Stop (s),Duration (s)
-soup,2024-01-01,/home/me/soup.mp4,,"cut the ""red"" ones, then wash",STATE,0.500,2.000,1.500
-soup,2024-01-01,/home/me/soup.mp4,,ring,POINT,1.000,1.000,NA
-soup,2024-01-01,/home/me/soup.mp4,,cook,STATE,2.000,4.250,2.250
+soup,2024-01-01,/media/soup.mp4,,"cut the ""red"" ones, then wash",STATE,0.500,2.000,1.500
+soup,2024-01-01,/media/soup.mp4,,ring,POINT,1.000,1.000,NA
+soup,2024-01-01,/media/soup.mp4,,cook,STATE,2.000,4.250,2.250
 """,
     "via.csv": """\
 # Exported using VGG Image Annotator (http://www.robots.ox.ac.uk/~vgg/software/via)

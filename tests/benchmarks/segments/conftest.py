@@ -32,7 +32,7 @@ e,2,4,cook,test
 e,4,6,cut,test
 """
 COLOURS = {"wash": [1.0, 0.0, 0.0], "cut": [0.0, 1.0, 0.0], "cook": [0.0, 0.0, 1.0]}
-"""The mean features of a segment with a label."""
+"""The mean features of a segment with a label; of others, white."""
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,10 @@ class Bank:
 
     def __init__(self, made: Segments) -> None:
         listed = (each for split in ("train", "val", "test") for each in made.segments("mine", split))
-        self.rows = {(each.video, each.start_s): (1 + each.start_s) * np.array(COLOURS[each.step]) for each in listed}
+        self.rows = {
+            (each.video, each.start_s): (1 + each.start_s) * np.array(COLOURS.get(each.step, [1.0, 1.0, 1.0]))
+            for each in listed
+        }
 
     def __contains__(self, video: str) -> bool:
         return video in {name for name, _ in self.rows}

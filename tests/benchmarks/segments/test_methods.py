@@ -31,7 +31,7 @@ class TestProcedures:
 
     LISTED = {
         "train": [segment("boil", video="t", procedure="tea"), segment("pour", 2, video="t", procedure="tea")],
-        "val": [],
+        "val": [segment("boil", video="w", procedure="tea")],
         "test": [
             segment("fry", video="x", procedure="egg"),
             segment("salt", 2, video="x", procedure="egg"),
@@ -51,6 +51,14 @@ class TestProcedures:
             ("x", ("fry", "fry")),
             ("y", ("boil",)),
         ]
+
+    def test_a_classifier_that_knows_steps_of_one_procedure_chooses_those_of_the_other(self) -> None:
+        pytest.importorskip("torch")
+        of, fits = inputs("linear-histogram"), [Path(f"{seed}.safetensors") for seed in range(3)]
+        for seed, path in enumerate(fits):
+            of.benchmark.method(of.entry.kind)().fit(of.staged("fit"), seed, path)
+        for made in predicted(of, *fits):
+            assert {*made.steps} <= ({"fry", "salt"} if made.video == "x" else {"boil", "pour"})
 
     def test_the_speech_of_a_segment_chooses(self, monkeypatch: pytest.MonkeyPatch) -> None:
         of = inputs("tfidf")
