@@ -25,7 +25,7 @@ BENCHMARKS: tuple[type[Benchmark[Any]], ...] = (Spacewalk, Pss, Oepp, Hirest, Ht
 
 def benchmarks(config: Config) -> dict[str, type[Benchmark[Any]]]:
     """Return the benchmark of every study that a configuration can name, by study."""
-    found = {name: each for each in BENCHMARKS for name in each.serves(config)}
+    found = {name: each for each in BENCHMARKS for name in each.studies}
     for name in config["benchmarks"]:
         found[name] = _external(name, folders(config)[name])
     return found
@@ -51,9 +51,7 @@ def has_tables(config: Config, name: str) -> bool:
 
 def pipeline(config: Config, name: str) -> Pipeline:
     """Return the pipeline of a data set; raise ConfigError if it is not configured or has no videos of its own."""
-    if name in config["datasets"]:
-        return Pipeline.of(config, name)
-    for study, made in benchmarks(config).items():
+    for study, made in benchmarks(config).items() if name not in config["datasets"] else ():
         datasets = made(config, study).datasets
         if name in datasets:
             return made.configured(config, study).pipelines[name]
@@ -63,7 +61,7 @@ def pipeline(config: Config, name: str) -> Pipeline:
                 others = f": name {' or '.join(datasets)}" if datasets else ""
                 raise ConfigError(f"{name} has no videos of its own{others}")
             return pipelines[name]
-    return Pipeline.of(config, name)  # raises ConfigError
+    return Pipeline.of(config, name)
 
 
 def plans_of(config: Config, dataset: str) -> list[Benchmark[Any]]:

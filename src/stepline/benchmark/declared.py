@@ -114,11 +114,6 @@ class Declared(Generic[AnyEntry]):
         return f"{self.title} [@{reference}]" if reference else self.title
 
     @classmethod
-    def serves(cls, config: Config) -> list[str]:
-        """Return the names of the studies it runs on under a configuration."""
-        return list(cls.studies)
-
-    @classmethod
     def add_verbs(cls, verbs: "SubParsers") -> None:
         """Add the benchmark's own verbs to the command line."""
 

@@ -75,6 +75,12 @@ class TestLines:
         assert lines(plan(stages=["features"])) == [*self.BLIND, ("Linear", "histogram", "mine")]
         assert lines(plan(stages=["speech"])) == [*self.BLIND, self.SAID]
 
+    def test_all_that_see_only_times_are_blind_baselines(self) -> None:
+        made = plan()
+        blind = {name: made.blind(entry, "accuracy") for name, entry in made.entries.items()}
+        alone = {name: name for name in ("most-frequent", "uniform-order", "time-prior")}
+        assert blind == alone | {"tfidf": "time-prior", "linear-histogram": "time-prior", "statistics": ""}
+
     def test_a_backbone_of_listed_clips_has_no_line(self) -> None:
         Path("clips.csv").write_text(CLIPS)
         made = plan(backbones=["histogram", "videoclip-spacewalk"], clips="clips.csv")

@@ -38,6 +38,7 @@ class Segments(StepRecognition):
     """
 
     about = "step recognition in your own labelled segments"
+    how_to_read = "Markers are values, with the 95 % interval by bootstrap over the videos."
     folder = Path(__file__).parent
     studies = ("segments",)
     kinds = {
@@ -164,8 +165,8 @@ class Segments(StepRecognition):
         return [name for tower in self._towers.values() if tower for name in tower.weights if not locate(name)]
 
     def blind(self, entry: Entry, metric: str) -> str:
-        """Return the time prior, which sees only the times of segments."""
-        return "time-prior" if entry.kind.method else ""
+        """Return the time prior, which sees only the times of segments; for the other such baselines, themselves."""
+        return entry.id if entry.kind_name == "prior" else "time-prior" if entry.kind.method else ""
 
     def shown_options(self, entry: Entry, release: str) -> Mapping[str, Option]:
         """Return none: a line names its backbone."""
