@@ -3,8 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from stepline.benchmarks.segments.recognition import Segment, StepRecognition
 from stepline.config import Config
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.release import Released, ReleaseFile
-from stepline.datasets.schema import SPLITS
 from stepline.datasets.segments import has_labels, read_segments
 from stepline.errors import MissingError
 from stepline.footage import Footage
@@ -120,24 +118,25 @@ class Segments(StepRecognition):
 
     def segments(self, release: str, split: str) -> Iterable[Segment]:
         """Yield the labelled segments of a split, in the order of videos and times."""
-        return self._read(release, split, str(self.released.release_file(release, FILE)))
+        listed = self._read(release, str(self.released.release_file(release, FILE)))
+        return (segment for own, segment in listed if own == split)
 
-    def _read(self, release: str, split: str, file: str) -> Iterable[Segment]:
+    def _read(self, release: str, file: str) -> Iterator[tuple[str, Segment]]:
+        """Yield the labelled segments of a file, each with the split of its video."""
         splits = self.datasets[release].split_of
         found = read_segments(release, file, {video.id for video in self.datasets[release].videos()})
-        for video in (video for video in found if splits.get(video) == split):
-            duration_s = max(span.end_s for span in found[video])
-            for span in found[video]:
-                if span.label:
-                    yield Segment(
-                        video=video, start_s=span.start_s, end_s=span.end_s, duration_s=duration_s, step=span.label
-                    )
+        for video, split in splits.items():
+            spans = found.get(video, [])
+            end_s = max((span.end_s for span in spans), default=0.0)
+            for span in (span for span in spans if span.label):
+                made = Segment(video=video, start_s=span.start_s, end_s=span.end_s, duration_s=end_s, step=span.label)
+                yield split, made
 
     @cached_property
     def _annotated(self) -> Mapping[str, str]:
-        """The digest of each data set's labelled segments, by split, as the user's file has them now."""
+        """The digest of each data set's labelled segments and their splits, as the user's file has them now."""
         return {
-            name: digest([[astuple(each) for each in self._read(name, split, data.segments)] for split in SPLITS])
+            name: digest([[split, vars(segment)] for split, segment in self._read(name, data.segments)])
             for name, data in self.datasets.items()
         }
 
