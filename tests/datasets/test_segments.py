@@ -131,8 +131,10 @@ class TestSplits:
         content = "video,start_s,end_s,label,split\na,0,1,pour,\na,1,2,stir,val\nb,0,1,pour,\nc,0,1,,train\n"
         assert self.of(content, "train", "test", "val", names="abcd") == {"a": "val", "b": "test", "c": None, "d": None}
 
-    def test_without_labels_videos_keep_their_own(self) -> None:
+    def test_without_labels_nothing_is_divided(self) -> None:
         assert self.of("video,start_s,end_s\na,0,1\n", "val", names="ab") == {"a": "val", "b": None}
+        content = "video,start_s,end_s,split\na,0,1,test\n"
+        assert self.of(content, "val", "val", names="abc") == {"a": "test", "b": "val", "c": None}
 
     def test_a_split_for_some_is_one_line(self) -> None:
         with pytest.raises(ConfigError, match="^segments.csv: b has labels and no split, as other videos have: g"):

@@ -114,26 +114,26 @@ def _lines(dataset: str, file: str, key: str) -> Iterator[tuple[int, dict[str, s
 
 
 def with_splits(dataset: str, file: str, videos: Sequence[Video]) -> tuple[Video, ...]:
-    """Return the videos with the splits of those that have a label in the CSV ``file``; others have no split then.
+    """Return the videos with their splits: those of their segments in the CSV ``file``, or else their own.
 
-    The split of a video is that of its segments, or else its own. If no labelled video has one, they are divided in the
+    If there are labels, only videos with a label have a split. If none of these states one, they are divided in the
     order of the sha256 of their ids: the first fifth, rounded down but at least one, is test, the next fifth val, and
-    the rest train; of fewer than three, all are test. Without any label, the videos keep their own splits.
+    the rest train; of fewer than three, all are test.
     Raises ConfigError if the file is not valid, or if only some of the labelled videos have a split.
     """
     found = read_segments(dataset, file, {video.id for video in videos})
-    labelled = [video for video in videos if any(span.label for span in found.get(video.id, ()))]
-    splits = {each.id: next((span.split for span in found[each.id] if span.split), each.split) for each in labelled}
-    without = [video for video, split in splits.items() if not split]
-    if 0 < len(without) < len(splits):
-        raise ConfigError(f"{file}: {without[0]} has labels and no split, as other videos have: give it one")
-    if without:
-        order = sorted(splits, key=lambda video: hashlib.sha256(video.encode()).hexdigest())
-        fifth = max(1, len(order) // 5) if len(order) > 2 else len(order)
-        parts: dict[Split, list[str]] = {
-            "test": order[:fifth],
-            "val": order[fifth : 2 * fifth],
-            "train": order[2 * fifth :],
-        }
-        splits = {video: split for split, part in parts.items() for video in part}
-    return tuple(replace(video, split=splits.get(video.id)) for video in videos) if labelled else tuple(videos)
+    splits = {
+        each.id: next((span.split for span in found.get(each.id, ()) if span.split), each.split) for each in videos
+    }
+    if labelled := [video for video, spans in found.items() if any(span.label for span in spans)]:
+        splits = {video: splits[video] for video in labelled}
+        without = [video for video, split in splits.items() if not split]
+        if 0 < len(without) < len(splits):
+            raise ConfigError(f"{file}: {without[0]} has labels and no split, as other videos have: give it one")
+        if without:
+            order = sorted(splits, key=lambda video: hashlib.sha256(video.encode()).hexdigest())
+            fifth = max(1, len(order) // 5) if len(order) > 2 else len(order)
+            splits.update(dict.fromkeys(order, "train"))
+            splits.update(dict.fromkeys(order[fifth : 2 * fifth], "val"))
+            splits.update(dict.fromkeys(order[:fifth], "test"))
+    return tuple(replace(video, split=splits.get(video.id)) for video in videos)
