@@ -161,9 +161,14 @@ class Inputs(Generic[AnyBenchmark]):
         benchmark = self.benchmark
         return benchmark.chosen(benchmark.datasets.get(benchmark.dataset(self.release), benchmark.released))
 
+    @property
+    def predicted(self) -> list[str]:
+        """The splits that the entry predicts."""
+        return list(self.entry.splits)
+
     def splits(self, stage: Stage) -> list[str]:
         """Return the splits that a stage reads: the evaluated splits and those that the entry uses."""
-        evaluated = [] if stage == "fit" else list(self.entry.splits)
+        evaluated = [] if stage == "fit" else self.predicted
         seen = [each.split for each in self.benchmark.seen(self.entry) if each.split]
         return list(dict.fromkeys([*evaluated, *seen, *(["val"] if self.entry.trained else [])]))
 

@@ -85,7 +85,7 @@ class HtstepInputs(Inputs[Htstep]):
     @property
     def predicted(self) -> list[str]:
         """The splits that the entry predicts."""
-        return ["crosstask"] if self.release == "crosstask" else list(self.entry.splits)
+        return ["crosstask"] if self.release == "crosstask" else super().predicted
 
     @property
     def evaluated(self) -> list[Recording]:

@@ -151,7 +151,9 @@ class Seen:
 
     @property
     def _pairs(self) -> list[Pair]:
-        return [pair for split in self.inputs.splits("predict") for pair in self.inputs.used(split)]
+        return [
+            pair for split in self.inputs.splits(self.inputs.stage or "predict") for pair in self.inputs.used(split)
+        ]
 
     def examples(self, pairs: Sequence[Pair]) -> "list[Example]":
         """Return the inputs and targets of pairs. An unknown moment is the whole video."""
