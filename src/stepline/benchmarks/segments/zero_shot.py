@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,6 @@ from stepline.errors import ConfigError
 from stepline.features.text import kept
 from stepline.features.unit import unit
 
-if TYPE_CHECKING:
-    from stepline.features.text import TextEncoder
-
 
 class ZeroShot(Recogniser):
     """The step whose text is most similar to the mean features of the segment, in the space of the backbone's tower.
@@ -28,7 +24,11 @@ class ZeroShot(Recogniser):
     def recognise(self, inputs: SegmentInputs, segments: Sequence[Segment], fit: Path) -> list[str]:
         """Return the step of each segment; raise ConfigError if texts and features have another dimension."""
         (name,) = inputs.benchmark.features(inputs.entry)
-        encoder, rows = _encoder(inputs, name), inputs.pooled(segments)
+        tower, own = text_tower(name, inputs.benchmark.config), own_file(name, inputs.benchmark.config)
+        assert tower is not None, "the entry is declared only with a tower"
+        spec = with_weights(tower)
+        encoder = import_module(FAMILIES[spec.architecture]).load_text(spec, files_of(spec.weights, own))
+        rows = inputs.pooled(segments)
         texts = list(dict.fromkeys(text for steps in inputs.steps.values() for text in inputs.texts(steps)))
         vectors = kept(inputs.benchmark.name, inputs.release, texts, encoder)(texts).astype(np.float64)
         if vectors.shape[1] != rows.shape[1]:
@@ -41,18 +41,6 @@ class ZeroShot(Recogniser):
         found = []
         for each, row in zip(segments, rows, strict=True):
             steps = inputs.steps[each.procedure]
-            own = vectors[[place[text] for text in inputs.texts(steps)]]
-            found.append(steps[int(np.argmax(own @ row))])
+            choices = vectors[[place[text] for text in inputs.texts(steps)]]
+            found.append(steps[int(np.argmax(choices @ row))])
         return found
-
-
-def _encoder(inputs: SegmentInputs, name: str) -> "TextEncoder":
-    """Return the loaded text tower of a backbone."""
-    config = inputs.benchmark.config
-    tower = text_tower(name, config)
-    assert tower is not None, "its entry is declared only with a tower"
-    spec = with_weights(tower)
-    loaded: TextEncoder = import_module(FAMILIES[spec.architecture]).load_text(
-        spec, files_of(spec.weights, own_file(name, config))
-    )
-    return loaded
