@@ -50,10 +50,12 @@ def test_labels_become_a_table(tmp_path: Path) -> None:
         lines += [f"{name},{2 * place},{2 * place + 2},{step}" for place, step in enumerate(steps)]
     labels = tmp_path / "labels.csv"
     labels.write_text("\n".join([*lines, "d,0,6,"]) + "\n")
-    (tmp_path / "mine.yaml").write_text("datasets: {mine: {videos: videos, segments: labels.csv}}\n")
+    (tmp_path / "mine.yaml").write_text("datasets: {my_own: {videos: videos, segments: labels.csv}}\n")
 
     made = go(tmp_path)
-    assert {*TABLES, "results/segments/report.html", "results/mine/videos.csv", "results/mine/report.html"} <= {*made}
+    assert {*TABLES, "results/segments/report.html", "results/my_own/videos.csv", "results/my_own/report.html"} <= {
+        *made
+    }
     found = accuracy(tmp_path)
     assert found.pop(TRAINED) == 100
     assert {found[entry] for entry in ("most-frequent", "uniform-order", "tfidf")} == {33.33}
@@ -62,7 +64,7 @@ def test_labels_become_a_table(tmp_path: Path) -> None:
     assert {metric: row["value"] for (_, metric), row in counts.items() if metric != "hours"} == {
         "videos": "4", "segments": "12", "steps": "3"
     }  # fmt: skip
-    rows = by_video(tmp_path, "results/mine/videos.csv")
+    rows = by_video(tmp_path, "results/my_own/videos.csv")
     assert {video: row["split"] for video, row in rows.items()} == {"a": "train", "b": "train", "c": "val", "d": "test"}
 
     os.utime(labels)
@@ -70,12 +72,12 @@ def test_labels_become_a_table(tmp_path: Path) -> None:
 
     labels.write_text(labels.read_text().replace("d,4,6,green", "d,4,6,red"))
     assert {*go(tmp_path)} == {
-        "release files of segments mine",
-        *(f"fit {TRAINED} on mine at all, seed {seed}" for seed in range(3)),
-        *(f"{stage} {entry} on mine at all" for stage in ("predict", "score") for entry in ENTRIES),
+        "release files of segments my_own",
+        *(f"fit {TRAINED} on my_own at all, seed {seed}" for seed in range(3)),
+        *(f"{stage} {entry} on my_own at all" for stage in ("predict", "score") for entry in ENTRIES),
         *TABLES,
         "results/segments/report.html",
-        "results/mine/report.html",
+        "results/my_own/report.html",
     }
     assert accuracy(tmp_path)[TRAINED] == pytest.approx(66.67)
     assert go(tmp_path) == []

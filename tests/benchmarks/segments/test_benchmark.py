@@ -48,6 +48,14 @@ class TestConfiguration:
         assert configured(made.config) == ["mine"]
         assert plans_of(made.config, "mine") == []
 
+    @pytest.mark.parametrize("name", ["videos", "rebuilt"])
+    def test_a_name_that_is_none_of_a_release_is_one_line(self, name: str) -> None:
+        named = validate({"datasets": {name: {"videos": "videos", "segments": "labels.csv"}}})
+        with pytest.raises(
+            ConfigError, match=f"^config: datasets: '{name}' cannot be the name of a data set with labels"
+        ):
+            Segments.of(named, "segments")
+
     def test_data_sets_are_releases(self) -> None:
         Path("others").mkdir()
         Path("others/f.mp4").write_bytes(b"x")

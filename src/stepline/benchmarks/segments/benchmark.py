@@ -14,9 +14,9 @@ from stepline.benchmark import Entry, Job, Kind, Line, Option, Table
 from stepline.benchmarks.segments.recognition import Segment, StepRecognition
 from stepline.config import Config
 from stepline.datasets.dataset import Dataset
-from stepline.datasets.release import Released, ReleaseFile
+from stepline.datasets.release import REBUILT, Released, ReleaseFile
 from stepline.datasets.segments import has_labels, read_segments
-from stepline.errors import MissingError
+from stepline.errors import ConfigError, MissingError
 from stepline.footage import Footage
 from stepline.io import sha256_file
 from stepline.mirror import Wanted
@@ -107,6 +107,13 @@ class Segments(StepRecognition):
     def targets(self) -> tuple[str, ...]:
         """The default targets; none if no data set has labelled segments."""
         return super().targets if self.datasets else ()
+
+    def check(self) -> None:
+        """Raise ConfigError if the name of a data set has another meaning after ``segments/``."""
+        if taken := self.datasets.keys() & {"videos", REBUILT}:
+            raise ConfigError(
+                f"config: datasets: {min(taken)!r} cannot be the name of a data set with labels; choose another"
+            )
 
     def stands(self, table: Table, line: Line, release: str) -> bool:
         """Return whether the data set has the line's backbone, and speech if the line reads it."""
