@@ -327,7 +327,7 @@ def test_a_datasets_defaults_are_filled() -> None:
 
 def test_no_dataset_can_take_a_studys_name() -> None:
     taken = SCHEMA["properties"]["datasets"]["propertyNames"]["not"]["enum"]
-    others = ["pss", *pss.DATASETS, "oepp", *oepp.DATASETS, "hirest", *htstep.DATASETS, "weights"]
+    others = ["pss", *pss.DATASETS, "oepp", *oepp.DATASETS, "hirest", *htstep.DATASETS, "segments", "weights"]
     assert taken == sorted([*STUDIES, *others])
 
 

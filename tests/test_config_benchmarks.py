@@ -75,6 +75,15 @@ def test_its_options_may_add_keys_to_the_users_data_sets(tmp_path: Path) -> None
     assert mine["toy"] == {**validate(NAMED | {"toy": {}})["toy"], "releases": ["second"]}
 
 
+def test_a_data_set_with_one_of_these_keys_configures_it(tmp_path: Path) -> None:
+    rate = {"type": "number", "description": "Frames per second."}
+    write(tmp_path / "toy", options={**OPTIONS, "dataset": {"rate": rate}})
+    config = validate(NAMED | {"datasets": {"mine": {"videos": "x", "rate": 25}}})
+    assert config["toy"] == validate(NAMED | {"toy": {}})["toy"]
+    assert "toy" not in validate(NAMED | {"datasets": {"mine": {"videos": "x"}}})
+    assert validate(json.loads(json.dumps(config))) == config
+
+
 def test_without_options_it_has_what_all_have(tmp_path: Path) -> None:
     write(tmp_path / "toy", {"features": None, "default_releases": None, "datasets": None}, None)
     assert validate(NAMED | {"toy": {}})["toy"] == {

@@ -16,7 +16,7 @@ __all__ = ["releases"]
 
 def footage(*names: str, predictions: tuple[Path, ...] = (), **config: object) -> Footage:
     made = validate({"pss": {}} | config)
-    return Footage(made, pss.DATASETS["tasty"], "pss.features", names, lambda: [*predictions])
+    return Footage.of(made, pss.DATASETS["tasty"], "pss.features", names, lambda: [*predictions])
 
 
 def imported(name: str, label: str = "1fps-00000000") -> Path:

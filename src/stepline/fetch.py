@@ -65,7 +65,7 @@ def _fetch_release_file(file: ReleaseFile, path: Path) -> str:
     pinned = file.wanted.sha256
     if pinned and path.exists() and sha256_file(path) == pinned:
         return pinned
-    held = find(file.wanted)
+    held = file.find()
     if held is not None:
         write_bytes(path, held.read_bytes())
     elif file.url:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,24 +49,43 @@ class _Demand(Demand):
 class Footage:
     """A benchmark's dataset with named features, from backbones or imported banks.
 
-    key: the configuration key that lists features. names: the features that the tables' entries read. predictions:
-    returns the predictions that read the videos themselves. sound: whether audio, shots and transcripts are computed
-    too.
+    pipeline: computes the features from the videos. key: the configuration key that lists features. names: the features
+    that the tables' entries read.
     """
 
-    config: Config
-    dataset: Dataset
+    pipeline: Pipeline
     key: str
-    names: tuple[str, ...]
-    predictions: Callable[[], list[Path]]
-    sound: bool = False
+    names: tuple[str, ...] = ()
 
-    @cached_property
-    def pipeline(self) -> Pipeline:
-        """The pipeline that computes the features from the videos."""
-        backbones = tuple(name for name in self.names if self.is_backbone(name))
-        stages = STAGES if self.sound else ("features",)
-        return Pipeline(self.config, self.dataset, _Demand(backbones, self.predictions, stages))
+    @classmethod
+    def of(
+        cls,
+        config: Config,
+        dataset: Dataset,
+        key: str,
+        names: tuple[str, ...],
+        predictions: Callable[[], list[Path]],
+        *,
+        sound: bool = False,
+    ) -> "Footage":
+        """Return a dataset of which only features are computed.
+
+        predictions: returns the predictions that read the videos themselves. sound: whether audio, shots and
+        transcripts are computed too.
+        """
+        backbones = tuple(name for name in names if is_backbone(name, config))
+        demand = _Demand(backbones, predictions, STAGES if sound else ("features",))
+        return cls(Pipeline(config, dataset, demand), key, names)
+
+    @property
+    def config(self) -> Config:
+        """The configuration."""
+        return self.pipeline.config
+
+    @property
+    def dataset(self) -> Dataset:
+        """The dataset."""
+        return self.pipeline.dataset
 
     def is_backbone(self, name: str) -> bool:
         """Return whether the name is a backbone; otherwise it is an imported bank."""

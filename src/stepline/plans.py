@@ -11,6 +11,7 @@ from stepline.benchmarks.hirest.benchmark import Hirest
 from stepline.benchmarks.htstep.benchmark import Htstep
 from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.benchmarks.pss.benchmark import Pss
+from stepline.benchmarks.segments.benchmark import Segments
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.config import Config, validate
 from stepline.config.declarations import folders
@@ -18,13 +19,13 @@ from stepline.datasets.release import Released
 from stepline.errors import ConfigError
 from stepline.pipeline import Pipeline
 
-BENCHMARKS: tuple[type[Benchmark[Any]], ...] = (Spacewalk, Pss, Oepp, Hirest, Htstep)
+BENCHMARKS: tuple[type[Benchmark[Any]], ...] = (Spacewalk, Pss, Oepp, Hirest, Htstep, Segments)
 """The registry. Custom benchmarks, in their own folders, are named by ``benchmarks:`` in the configuration."""
 
 
 def benchmarks(config: Config) -> dict[str, type[Benchmark[Any]]]:
     """Return the benchmark of every study that a configuration can name, by study."""
-    found = {name: each for each in BENCHMARKS for name in each.serves(config)}
+    found = {name: each for each in BENCHMARKS for name in each.studies}
     for name in config["benchmarks"]:
         found[name] = _external(name, folders(config)[name])
     return found
@@ -50,7 +51,7 @@ def has_tables(config: Config, name: str) -> bool:
 
 def pipeline(config: Config, name: str) -> Pipeline:
     """Return the pipeline of a data set; raise ConfigError if it is not configured or has no videos of its own."""
-    for study, made in benchmarks(config).items():
+    for study, made in benchmarks(config).items() if name not in config["datasets"] else ():
         datasets = made(config, study).datasets
         if name in datasets:
             return made.configured(config, study).pipelines[name]
@@ -72,9 +73,10 @@ def plans_of(config: Config, dataset: str) -> list[Benchmark[Any]]:
 
 
 def configured(config: Config) -> list[str]:
-    """Return the names of the configured studies, then the names of other data sets with videos."""
-    studies = [name for name in benchmarks(config) if name in config]
-    videos = [each for name in studies for each in benchmarks(config)[name].configured(config, name).pipelines]
+    """Return the names of the configured studies with tables, then the names of other data sets with videos."""
+    plans = {name: made.configured(config, name) for name, made in benchmarks(config).items() if name in config}
+    studies = [name for name, made in plans.items() if made.targets]
+    videos = [each for name in studies for each in plans[name].pipelines]
     return list(dict.fromkeys([*studies, *videos, *config["datasets"]]))
 
 

@@ -101,8 +101,12 @@ WHERE = {
 }
 
 
-BESIDES = {"spacewalk": ["stepline.benchmarks.spacewalk.samples"], "oepp": ["stepline.datasets.openevent"]}
-"""What other jobs make and methods read."""
+BESIDES = {
+    "spacewalk": ["stepline.benchmarks.spacewalk.samples"],
+    "oepp": ["stepline.datasets.openevent"],
+    "segments": ["stepline.benchmarks.segments.methods", "stepline.benchmarks.segments.zero_shot"],
+}
+"""What other jobs make and methods read, and methods that have no folder."""
 
 
 def reached(package: str, *modules: str) -> list[str]:
@@ -141,7 +145,7 @@ for benchmark in BENCHMARKS:
     SOURCES[scoring] = reached(package, f"stepline.benchmarks.{package}.score", "stepline.runs.score")
     REVISIONS[kinds] = {name: kind.revision for name, kind in benchmark.kinds.items()}
     REVISIONS[scoring] = benchmark.revision
-    WHERE[kinds] = f"revision of each such kind in KINDS ({of}/kinds.py)"
+    WHERE[kinds] = f"revision of each such kind ({of})"
     WHERE[scoring] = f"revision of {benchmark.__name__} ({of}/benchmark.py)"
 
 

@@ -28,7 +28,6 @@ from stepline.errors import ConfigError
 from stepline.features.importing import Folder, import_folder
 from stepline.fetch import fetch_release
 from stepline.helpers import Plan
-from stepline.mirror import find
 from stepline.needs import Need
 from stepline.plans import BENCHMARKS, benchmarks, plan
 from stepline.runs.predictions import read_predictions, write_predictions
@@ -51,12 +50,14 @@ Made = Benchmark[Any]
 
 @pytest.fixture(scope="session")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the toy; its mirror stands beside it."""
+    """The folder of the toy; beside it stand its mirror, and a list of videos with labelled segments."""
 
     def write(folder: Path) -> None:
         shutil.copytree(test_toy.TOY, folder / TOY)
         (folder / "mirror/toy").mkdir(parents=True)
         (folder / "mirror/toy/moments.json").write_text(json.dumps(test_toy.MOMENTS))
+        (folder / "talks.csv").write_text("video,url\n" + "".join(f"{each},https://x/{each}\n" for each in "abc"))
+        (folder / "labels.csv").write_text("video,start_s,end_s,label\na,0,1,x\nb,0,1,y\nc,0,1,x\n")
 
     return made_once(tmp_path_factory, "contract-toy", write) / TOY
 
@@ -65,6 +66,10 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def config(request: pytest.FixtureRequest, toy: Path) -> Config:
     """A configuration of one study alone, all by default."""
     name: str = request.param
+    if name == "segments":
+        videos, labels = (toy.with_name(file) for file in ("talks.csv", "labels.csv"))
+        talks = {"kind": "list", "videos": str(videos), "segments": str(labels), "backbones": ["eva_clip-hirest"]}
+        return validate({"datasets": {"talks": talks}})
     return validate({"benchmarks": {TOY: str(toy)}, name: {}} if name == TOY else {name: {}})
 
 
@@ -90,7 +95,7 @@ def supplied(
 
     def fill(rows: Path) -> None:
         for release in made.releases:
-            if all(find(file.wanted) for file in made.released.release_files(release)):
+            if all(file.find() for file in made.released.release_files(release)):
                 fetch_release(made.released, release)
         write_banks(made, rows)
 
@@ -283,7 +288,7 @@ class TestDeclarations:
     def test_the_defaults_are_allowed(self, made: Made) -> None:
         part = schema_of(folders(made.config))["properties"][made.name]
         assert wrong(defaults(made.name, made.config), part) == ""
-        assert made.options == made.defaults
+        assert {key: made.options[key] for key in made.defaults} == made.defaults
 
 
 class TestPaper:

@@ -57,6 +57,9 @@ def test_segments_are_checked_at_the_door(folder: Path, monkeypatch: pytest.Monk
         dataset(config, "mine")
     Path("segments.csv").write_text("video,start_s,end_s\nb.mp4,0,1\n")
     assert dataset(config, "mine").segments == "segments.csv"
+    assert dataset(config, "mine").split_of == {}
+    Path("segments.csv").write_text("video,start_s,end_s,label\nb.mp4,0,1,pour\n")
+    assert dataset(config, "mine").split_of == {"b": "test"}
     monkeypatch.setenv("HOME", str(tmp_path))
     config["datasets"]["mine"]["segments"] = "~/segments.csv"
     assert dataset(config, "mine").segments == str(tmp_path / "segments.csv")

@@ -1,3 +1,5 @@
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -5,6 +7,7 @@ import pytest
 from stepline.datasets.release import Released, ReleaseFile, listed_files
 from stepline.errors import ConfigError, ReleaseError
 from stepline.fetch import fetch_release
+from stepline.io import read_json
 from stepline.mirror import Wanted
 from tests.benchmark.tiny import CONTENT, FILE, tiny, write_releases
 
@@ -30,6 +33,18 @@ def test_a_file_is_held_by_the_mirror_or_else_by_the_fetched_folder(
     assert released.held("second", FILE) == mirror.resolve()
     mirror.unlink()
     assert released.held("second", FILE) == released.folder("second") / FILE
+
+
+def test_a_users_own_file_is_copied_from_its_path(released: Released, tmp_path: Path) -> None:
+    own = tmp_path / "own.csv"
+    own.write_bytes(b"mine")
+    digest = sha256(b"mine").hexdigest()
+    file = ReleaseFile(path="file.csv", wanted=Wanted(path="tiny/file.csv", sha256=digest), file=str(own))
+    mine = replace(released, release_files=lambda release: (file,))
+    assert (mine.is_there("first"), mine.held("first", "file.csv")) == (True, own)
+    manifest = fetch_release(mine, "first")
+    assert read_json(manifest)["files"] == {"file.csv": digest}
+    assert mine.release_file("first", "file.csv").read_bytes() == b"mine"
 
 
 def test_a_fetched_file_that_has_changed_is_one_line(released: Released) -> None:

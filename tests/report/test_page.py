@@ -131,7 +131,10 @@ def test_table_and_page_show_what_is_wanted_alone(pipeline: Pipeline) -> None:
         for stages in (("speech", "pictures", "features"), ("shots", "features"), ("features",))
     )
     assert (
-        everything == {*summarise(pipeline).columns} == silent | spoken == alone | spoken | {"shots", "frames", "audio"}
+        everything | {"split"}
+        == {*summarise(pipeline).columns}
+        == silent | spoken | {"split"}
+        == alone | spoken | {"shots", "frames", "audio", "split"}
     )
     write_page(of("shots", "features"), PAGE)
     assert not [part for part in ("data:image", "sentences", ">words<") if part in PAGE.read_text()]

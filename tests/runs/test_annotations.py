@@ -87,5 +87,6 @@ def test_no_export_has_times_after_the_end(capsys: pytest.CaptureFixture[str]) -
     assert {video: [a["segment"] for a in each["annotations"]] for video, each in database.items()} == {
         "x": [[2.0, 9.6]], "y": [[0.0, 8.0]]
     }  # fmt: skip
-    captions = read_json("pdvc/all.json")
+    assert {each["subset"] for each in database.values()} == {"test"}
+    captions = read_json("pdvc/test.json")
     assert {video: each["timestamps"] for video, each in captions.items()} == {"v_x": [[2, 9.6]], "v_y": [[0, 8]]}

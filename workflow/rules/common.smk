@@ -139,7 +139,7 @@ wildcard_constraints:
     study="|".join(KNOWN),
     dataset="|".join(sorted({*KNOWN, *PIPELINES})),
     engine=re.escape(ENGINE),
-    release="[a-z0-9-]+",
+    release="[a-z0-9_-]+",
     task="[a-z0-9_-]+",
     split="[a-z]+",
     shard=r"\d\d\d+",

@@ -8,7 +8,7 @@ rule release:
         "logs/release/{study}.{release}.log",
     wildcard_constraints:
         study="|".join(KNOWN),
-        release=f"(?!{REBUILT}/)[a-z0-9-]+",
+        release=f"(?!{REBUILT}/)[a-z0-9_-]+",
     conda:
         "../../envs/core.yaml"
     resources:

@@ -43,12 +43,14 @@ def check_class(plan: "Declared[Any]") -> None:
             f"benchmark {plan.name!r}: use one name"
         )
     for name, dataset in plan.datasets.items():
+        if name in plan.config["datasets"]:  # the user's own
+            continue
         where = f"datasets[{name!r}]"
         choose("datasets", [name], declaration(plan.folder).get("datasets", ()))
         choose(f"{where}.name", [dataset.name], [name])
         choose(f"{where}.listed_by", [dataset.listed_by], [f"{plan.name}/{each}" for each in plan.released.known])
     choose("published", plan.published, options["metrics"])
-    choose("paper_release", filter(None, [plan.paper_release]), declaration(plan.folder)["releases"])
+    choose("paper_release", filter(None, [plan.paper_release]), declaration(plan.folder)["releases"] or ())
 
 
 def _classes(where: str, method: str, declared: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 from stepline.benchmark.entries import Entry, Kind, Line, Table
 from stepline.config.check import wrong
-from stepline.config.declarations import TABLES, declaration, files_of
+from stepline.config.declarations import TABLES, files_of
 from stepline.config.schema import Schema
 from stepline.errors import ConfigError
 
@@ -44,7 +44,7 @@ class Declaration:
 
 def read(benchmark: "Declared[Any]") -> Declaration:
     """Return the declaration; raise ConfigError if it is invalid."""
-    declared, changes = declaration(benchmark.folder), benchmark.options["entries"]
+    declared, changes = benchmark.declares, benchmark.options["entries"]
     tables = {str(name): content for name, content in declared["tables"].items()}
     entries, before = _merged(declared["entries"], changes), _merged(declared["entries"], {})
     schema, pairs = _schema(benchmark, declared, tables, entries), declared.get("pairs", [])
@@ -107,11 +107,11 @@ def _check(benchmark: "Declared[Any]", where: str, content: Mapping[str, Any], s
 
 
 def _schema(
-    benchmark: "Declared[Any]", declared: dict[str, Any], tables: Mapping[str, Any], entries: Mapping[str, Any]
+    benchmark: "Declared[Any]", declared: Mapping[str, Any], tables: Mapping[str, Any], entries: Mapping[str, Any]
 ) -> Schema:
     """Return the schemas of the parts of the declaration."""
     line, table, whole = _fields(Line), _fields(Table), _one_of(_whole(entries))
-    line["properties"] |= {"entry": whole, "releases": _list(_one_of(declared["releases"]))}
+    line["properties"] |= {"entry": whole, "releases": _list(_one_of(declared["releases"] or ()))}
     table["properties"] |= {
         "lines": _list(line),
         "metrics": _list(_one_of(benchmark.metrics)),

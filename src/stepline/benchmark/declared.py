@@ -103,15 +103,15 @@ class Declared(Generic[AnyEntry]):
         return title
 
     @property
+    def declares(self) -> Mapping[str, Any]:
+        """The content of ``tables.yaml``; a benchmark may add entries and lines that depend on the configuration."""
+        return declaration(self.folder)
+
+    @property
     def cited(self) -> str:
         """The title with the BibTeX key of its paper, if it has one, as Pandoc cites it."""
         reference = declaration(self.folder).get("reference")
         return f"{self.title} [@{reference}]" if reference else self.title
-
-    @classmethod
-    def serves(cls, config: Config) -> list[str]:
-        """Return the names of the studies it runs on under a configuration."""
-        return list(cls.studies)
 
     @classmethod
     def add_verbs(cls, verbs: "SubParsers") -> None:
@@ -122,7 +122,7 @@ class Declared(Generic[AnyEntry]):
         """Its releases: the files that ``files.csv`` of its folder lists."""
         declared = declaration(self.folder)
         files = partial(listed_files, self.folder / FILES, self.name, declared.get("source", ""))
-        return Released(name=self.name, title=self.title, known=tuple(declared["releases"]), release_files=files)
+        return Released(name=self.name, title=self.title, known=tuple(declared["releases"] or ()), release_files=files)
 
     @cached_property
     def datasets(self) -> Mapping[str, Dataset]:

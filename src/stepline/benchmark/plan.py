@@ -60,7 +60,7 @@ class Benchmark(Declared[AnyEntry]):
         key = f"{self.name}.features"
         heard = any(map(self.hears, self.shown.values()))
         return {
-            name: Footage(self.config, each, key, names, self.decoding, sound=heard)
+            name: Footage.of(self.config, each, key, names, self.decoding, sound=heard)
             for name, each in self.datasets.items()
         }
 

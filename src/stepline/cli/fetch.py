@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stepline.cli.failure import fail
 from stepline.config import is_there, load
 from stepline.errors import ConfigError, DownloadError, SteplineError
-from stepline.plans import BENCHMARKS, configured, pipeline, released, to_fetch
+from stepline.plans import configured, pipeline, released, to_fetch
 
 if TYPE_CHECKING:
     from stepline.benchmark.declared import SubParsers
@@ -33,9 +33,7 @@ def _fetch(parsed: argparse.Namespace) -> None:
     if first == "weights":
         fetch.fetch_weights(rest)
     elif asked not in ("", "videos"):
-        packaged = any(first in each.studies for each in BENCHMARKS)  # these releases need no configuration
-        named = is_there(parsed.configfile)
-        found = released(first, rest, load(parsed.configfile) if named and not packaged else {})
+        found = released(first, rest, load(parsed.configfile) if is_there(parsed.configfile) else {})
         print(f"{parsed.what}: {fetch.release_line(found, rest)}")
     elif not asked:
         config = load(parsed.configfile)

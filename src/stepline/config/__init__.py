@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from stepline.config.check import wrong
-from stepline.config.declarations import folders, read
+from stepline.config.declarations import folders, options, read
 from stepline.config.schema import Schema, defaults_of, fill, schema_of
 from stepline.errors import ConfigError
 from stepline.invocation import last_run
@@ -80,11 +80,17 @@ def _digest(content: bytes) -> str:
 def validate(config: Any) -> Config:
     """Return a copy of ``config`` with defaults filled in.
 
+    A data set with a key that a benchmark declares configures this benchmark.
     Raises ConfigError with one line that contains the key, the value and what is allowed.
     """
     named = {"benchmarks": config["benchmarks"]} if isinstance(config, dict) and "benchmarks" in config else {}
-    whole = schema_of(folders(_checked(named, schema_of(folders({})))))
+    known = folders(_checked(named, schema_of(folders({}))))
+    whole = schema_of(known)
     checked: Config = _checked(config, whole)
+    used = {key for declared in checked.get("datasets", {}).values() for key in declared}
+    for name, folder in known.items():
+        if used & options(folder).get("dataset", {}).keys():
+            checked.setdefault(name, {})
     fill(checked, whole)
     return checked
 

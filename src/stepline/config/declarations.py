@@ -101,7 +101,7 @@ def options(folder: Path) -> Declaration:
     return content
 
 
-def files_of(declared: Declaration) -> list[str]:
+def files_of(declared: Mapping[str, Any]) -> list[str]:
     """Return the names of all table files in the order of tables, including the ``target`` of single entries."""
     found = []
     for name, table in declared["tables"].items():

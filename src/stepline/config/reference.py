@@ -57,7 +57,7 @@ class Row:
 def page() -> str:
     """Return the Markdown page of all keys: general keys, keys that all benchmarks share, and keys of one benchmark."""
     parts = schema_of(folders({}))["properties"]
-    studies = {name: part for name, part in parts.items() if "releases" in part.get("properties", {})}
+    studies = {name: part for name, part in parts.items() if "tables" in part.get("properties", {})}
     common = set.intersection(*(set(_rows(part)) for part in studies.values()))
     common = {row for row in common if {each.key for each in common} >= set(_above(row.key))}
 

@@ -76,9 +76,9 @@ def _study(declared: Declaration) -> Schema:
 
 def _form(declared: Declaration, own: Declaration) -> Schema:
     """Return the schema of a benchmark's section."""
-    releases, tables = list(declared["releases"]), files_of(declared)
+    releases, tables = list(declared["releases"] or ()), files_of(declared)
     common: Schema = {
-        "releases": _chosen("releases", releases, declared.get("default_releases", releases)),
+        **({"releases": _chosen("releases", releases, declared.get("default_releases", releases))} if releases else {}),
         "tables": _chosen("tables", tables, tables),
         "metrics": {"$ref": "#/$defs/metrics", "properties": own.get("metrics", {})},
         "subset": {"$ref": "#/$defs/subset", "default": None},

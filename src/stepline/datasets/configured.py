@@ -8,7 +8,7 @@ from stepline.config import Config
 from stepline.datasets import folder, hirest, htstep, listed, oepp, pss, shards
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.schema import Video
-from stepline.datasets.segments import read_segments
+from stepline.datasets.segments import with_splits
 from stepline.datasets.studies import STUDIES
 from stepline.errors import ConfigError
 
@@ -41,10 +41,11 @@ def dataset(config: Config, name: str) -> Dataset:
         suffixes = folder.IMAGES if declared["kind"] == "images" else folder.SUFFIXES
         return folder.videos(name, where, shards.read(paths.shards(name)), suffixes)
 
+    @cache
     def videos() -> tuple[Video, ...]:
-        return found()[0]
+        return with_splits(name, segments, found()[0]) if segments else found()[0]
 
     segments = os.path.expanduser(declared.get("segments", ""))
     if segments:
-        read_segments(name, segments, {video.id for video in videos()})
+        videos()
     return Dataset(name=name, title=name, videos=videos, left_out=lambda: found()[1], segments=segments)

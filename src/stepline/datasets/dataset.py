@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from stepline import paths
 from stepline.datasets import shards
-from stepline.datasets.schema import Video
+from stepline.datasets.schema import Split, Video
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +22,11 @@ class Dataset:
     left_out: Callable[[], str] = str
     segments: str = ""
     listed_by: str = ""
+
+    @property
+    def split_of(self) -> dict[str, Split]:
+        """The split of each listed video that has one."""
+        return {video.id: video.split for video in self.videos() if video.split}
 
     def shards(self, hours: float) -> dict[str, str]:
         """Return the shard of every listed video. Videos in ``shards.csv`` keep their shard."""

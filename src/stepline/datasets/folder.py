@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container
 from contextlib import suppress
 from heapq import heappop, heappush
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -196,7 +197,7 @@ def ids(names: Collection[str], known: Container[str], source: Callable[[str], s
 def named(name: str, videos: Container[str]) -> str | None:
     """Return the id in ``videos`` that a user names by id or by the file's path in the folder; None if absent."""
     forms = [name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD"))]
-    candidates = [*forms, *map(marked_id, forms), video_id(name)]
+    candidates = chain(forms, map(marked_id, forms), map(video_id, [name]))
     return next((video for video in candidates if video in videos), None)
 
 

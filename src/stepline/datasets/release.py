@@ -36,11 +36,19 @@ DAMAGED_ARCHIVE = (
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseFile:
-    """One file of a release: its path, its place in a mirror, and its address if it is public."""
+    """One file of a release: its path, its place in a mirror, and its address if it is public.
+
+    file: the absolute path of the user's own file, which is then the only place.
+    """
 
     path: str
     wanted: Wanted
     url: str = ""
+    file: str = ""
+
+    def find(self) -> Path | None:
+        """Return the user's own file, or the file in the mirror; None if it is not there."""
+        return Path(self.file) if self.file else find(self.wanted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +69,7 @@ class Released(Dataset):
     def is_there(self, release: str) -> bool:
         """Return whether a release is fetched, or the mirror has all of its files."""
         files = self.release_files(release)
-        return (self.folder(release) / "release.json").exists() or (bool(files) and all(find(f.wanted) for f in files))
+        return (self.folder(release) / "release.json").exists() or (bool(files) and all(file.find() for file in files))
 
     def held(self, release: str, path: str) -> Path | None:
         """Return a file of a release, from the mirror or else from its fetched folder; None if neither has it.
@@ -69,7 +77,7 @@ class Released(Dataset):
         So a list of videos is the same before and after a job fetches the release. Raises ReleaseError if the fetched
         file has changed.
         """
-        found = next((find(file.wanted) for file in self.release_files(release) if file.path == path), None)
+        found = next((file.find() for file in self.release_files(release) if file.path == path), None)
         fetched = not found and (self.folder(release) / "release.json").exists()
         return self.release_file(release, path) if fetched else found
 

@@ -133,7 +133,7 @@ class Graph:
         }
         regexes = {
             **{name: "|".join(map(re.escape, dict.fromkeys(values))) or "(?!)" for name, values in be.items()},
-            "release": f"(?!{REBUILT}/)[a-z0-9-]+",
+            "release": f"(?!{REBUILT}/)[a-z0-9_-]+",
             "task": "[a-z0-9_-]+",
             "split": "[a-z]+",
             "shard": r"\d\d\d+",

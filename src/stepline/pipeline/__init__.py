@@ -154,7 +154,8 @@ class Pipeline:
     def summary_params(self) -> str:
         """Return the cache key of the table, in addition to its inputs, as text."""
         record = self.speech.record if "speech" in self.demand.stages else None
-        return digest([list(map(str, self.missing)), record, *filter(None, [self.dataset.left_out()])])
+        shown = [self.dataset.left_out(), self.dataset.split_of]
+        return digest([list(map(str, self.missing)), record, *filter(None, shown)])
 
     def report_inputs(self) -> list[Path]:
         """Return the inputs of the page, in addition to the table."""

@@ -17,8 +17,8 @@ from stepline.pipeline import Pipeline, how_to_fill
 from stepline.tables import markdown_table, write_lines
 
 COLUMNS = (
-    *("video", "status", "reason", "source", "duration_s", "absent_s", "fps", "width", "height", "codec", "frames"),
-    *("audio", "shots", "sentences", "words", "language"),
+    *("video", "status", "reason", "source", "split", "duration_s", "absent_s", "fps", "width", "height", "codec"),
+    *("frames", "audio", "shots", "sentences", "words", "language"),
 )
 """Columns of ``videos.csv``, followed by one per backbone (number of feature rows), ``needs`` and ``command``."""
 OF = {"shots": ("shots",), "speech": ("sentences", "words", "language")}
@@ -56,7 +56,7 @@ def summarise(pipeline: Pipeline) -> Summary:
 
     status: ``present`` if the video was read completely, ``partial`` if it is damaged and the rest was read. reason:
     why it was not read, and other errors or omissions. absent_s: the missing seconds of a damaged video. Missing values
-    are "".
+    are "". The column ``split`` exists if a video has one.
     """
     rows: dict[str, dict[str, Any]] = {}
     for shard in pipeline.videos.all_shards:
@@ -64,6 +64,7 @@ def summarise(pipeline: Pipeline) -> Summary:
     backbones, needs, stages = tuple(pipeline.features.computed), pipeline.missing, pipeline.demand.stages
     left_out = {column for stage in OF.keys() - {*stages} for column in OF[stage]}
     left_out |= set() if pipeline.demand.media else {*OF_MEDIA}
+    left_out |= set() if pipeline.dataset.split_of else {"split"}
     return Summary(
         columns=(*(column for column in COLUMNS if column not in left_out), *backbones, "needs", "command"),
         rows=[rows[video.id] for video in pipeline.dataset.videos() if video.id in rows],
@@ -87,7 +88,7 @@ def summarise_shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]
         backbone: read_manifest(paths.features_manifest(name, shard, pipeline.features.spec_of(backbone)))
         for backbone in pipeline.features.computed
     }
-    rows = {}
+    rows, splits = {}, {video.id: video.split for video in pipeline.videos.members(shard)}
     for video, record in read_availability(paths.availability(name, shard)).items():
         read, speech = media.get(video, {}), said.get(video, {})
         sound, language = read.get("audio", {}), speech.get("language", ENGLISH)
@@ -115,6 +116,7 @@ def summarise_shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]
             "status": status,
             "reason": "; ".join(dict.fromkeys(filter(None, reasons))),
             "source": record.source,
+            "split": splits.get(video) or "",
             "duration_s": read.get("duration_s", record.duration_s or ""),
             "absent_s": round(absent_s(gaps), 3) if gaps else "",
             "gaps": gaps,

@@ -183,13 +183,19 @@ class Inputs(Generic[AnyBenchmark]):
     def absent(self, splits: Sequence[str]) -> tuple[Need, ...]:
         """Return the missing inputs if no unit of these splits has all inputs.
 
-        These are videos, or the release's videos in an imported bank.
+        These are videos, the release's videos in an imported bank, or transcripts of videos that are there.
         """
         listed = {unit.video for split in splits for unit in self.truth(split)}
         banks = dict(zip(self.benchmark.features(self.entry), self.banks, strict=True))
         dataset = self.benchmark.dataset(self.release)
         strange = [name for name in self.imported if listed and not listed & banks[name].videos]
-        return tuple(Need("features", f"{name}/{dataset}") for name in strange) or (Need("videos", dataset),)
+        if strange:
+            return tuple(Need("features", f"{name}/{dataset}") for name in strange)
+        silent = self.benchmark.hears(self.entry) and not listed & self.spoken
+        there = silent and any(
+            self._availability[video].status == "present" for video in listed & {*self._availability}
+        )
+        return (Need("transcripts" if there else "videos", dataset),)
 
     @property
     def device(self) -> str:

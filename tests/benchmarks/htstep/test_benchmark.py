@@ -367,7 +367,7 @@ class TestReads:
 
     def test_sound_is_wanted_where_it_is_heard(self) -> None:
         def sounds(**changes: Any) -> bool:
-            return plan(changes).footage["htstep"].sound
+            return plan(changes).footage["htstep"].pipeline.demand.media
 
         assert not sounds()
         assert sounds(transcripts="asr")

@@ -103,7 +103,8 @@ class Hirest(Benchmark[Entry]):
         retrieves = any(entry.splits == POOL for entry in self.shown.values())
         heard = any(map(self.hears, self.shown.values()))
         videos = dataset if retrieves else hirest.ANNOTATED
-        return {dataset.name: Footage(self.config, videos, f"{self.name}.features", names, self.decoding, sound=heard)}
+        key = f"{self.name}.features"
+        return {dataset.name: Footage.of(self.config, videos, key, names, self.decoding, sound=heard)}
 
     def check(self) -> None:
         """Raise ConfigError if an entry, its folder of files, or the joint model is impossible."""

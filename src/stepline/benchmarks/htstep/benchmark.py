@@ -113,7 +113,7 @@ class Htstep(Benchmark[Entry]):
         sound = {"htstep": heard and spoken} | ({self.narrated: heard and learned} if learned else {})
         key, listed = f"{self.name}.features", dict(self.datasets) | {self.narrated: self._narrated}
         return {
-            name: Footage(
+            name: Footage.of(
                 self.config, listed[name], key, tuple(dict.fromkeys(names)), self.decoding, sound=sound.get(name, False)
             )
             for name, names in read.items()

@@ -21,7 +21,7 @@ from stepline.benchmark import (
     Values,
 )
 from stepline.datasets.schema import SPLITS
-from stepline.needs import Need
+from stepline.needs import Need, absent
 
 if TYPE_CHECKING:
     from stepline.benchmarks.segments.inputs import SegmentInputs
@@ -112,6 +112,10 @@ class StepRecognition(Benchmark[Entry]):
             "steps": len({(each.procedure, each.step) for each in found}),
             "hours": sum(duration_s.values()) / 3600,
         }
+
+    def missing_besides(self, entry: Entry, release: str) -> Sequence[Need]:
+        """Return the package that trains a linear classifier, if it is absent."""
+        return absent(Need("package", "torch")) if entry.kind_name == "linear" else ()
 
     def split(self, entry: Entry, metric: str) -> str:
         """Return the splits of the metric: all for counts."""

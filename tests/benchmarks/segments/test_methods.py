@@ -1,0 +1,98 @@
+"""Methods of step recognition on cases that are counted by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from stepline.asr.transcript import Sentence
+from stepline.availability import Record, Status
+from stepline.benchmarks.segments.benchmark import Segments
+from stepline.benchmarks.segments.recognition import Segment
+from stepline.errors import ConfigError
+from tests.benchmarks.segments.conftest import inputs, plan, predicted, segment
+
+
+@pytest.mark.parametrize(
+    ("entry", "steps"),
+    [
+        ("most-frequent", ("wash", "wash", "wash")),
+        ("uniform-order", ("wash", "cut", "cook")),
+        ("time-prior", ("wash", "cut", "cook")),
+    ],
+)
+def test_blind_baselines_count_training_segments(entry: str, steps: tuple[str, ...]) -> None:
+    """Wash 3 times, cut and cook twice; of e, the middles are at 1/6, 1/2 and 5/6 of the video, as those of c."""
+    (made,) = predicted(inputs(entry))
+    assert (made.seed, made.split, made.video, made.steps) == (0, "test", "e", steps)
+
+
+class TestProcedures:
+    """Steps of two procedures, one of which is not in the training videos."""
+
+    LISTED = {
+        "train": [segment("boil", video="t", procedure="tea"), segment("pour", 2, video="t", procedure="tea")],
+        "val": [segment("boil", video="w", procedure="tea")],
+        "test": [
+            segment("fry", video="x", procedure="egg"),
+            segment("salt", 2, video="x", procedure="egg"),
+            segment("pour", video="y", procedure="tea"),
+        ],
+    }
+
+    @pytest.fixture(autouse=True)
+    def listed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def segments(made: Segments, release: str, split: str) -> list[Segment]:
+            return self.LISTED[split]
+
+        monkeypatch.setattr(Segments, "segments", segments)
+
+    def test_only_steps_of_the_procedure_are_chosen_the_first_if_it_has_no_training_segments(self) -> None:
+        assert [(each.video, each.steps) for each in predicted(inputs("most-frequent"))] == [
+            ("x", ("fry", "fry")),
+            ("y", ("boil",)),
+        ]
+
+    def test_a_classifier_that_knows_steps_of_one_procedure_chooses_those_of_the_other(self) -> None:
+        pytest.importorskip("torch")
+        of, fits = inputs("linear-histogram"), [Path(f"{seed}.safetensors") for seed in range(3)]
+        for seed, path in enumerate(fits):
+            of.benchmark.method(of.entry.kind)().fit(of.staged("fit"), seed, path)
+        for made in predicted(of, *fits):
+            assert {*made.steps} <= ({"fry", "salt"} if made.video == "x" else {"boil", "pour"})
+
+    def test_the_speech_of_a_segment_chooses(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        of = inputs("tfidf")
+        said = (Sentence("add salt now", 1, 3), Sentence("fry it", 0, 1))
+        vars(of).update(spoken=frozenset("xy"), _sentences={"x": said, "y": (Sentence("pour the tea", 0, 1),)})
+        assert [each.steps for each in predicted(of)] == [("fry", "salt"), ("pour",)]
+
+
+@pytest.mark.parametrize(("status", "need"), [("present", "transcripts:mine"), ("missing", "videos:mine")])
+def test_videos_without_sound_are_no_absent_videos(status: Status, need: str) -> None:
+    of = inputs("tfidf")
+    vars(of).update(spoken=frozenset(), _availability={"e": Record(video="e", status=status)})
+    assert list(map(str, of.missing("predict"))) == [need]
+
+
+class TestLinear:
+    def test_features_that_tell_labels_apart_are_learned(self) -> None:
+        pytest.importorskip("torch")
+        made = plan({"linear": {"seeds": [0, 5]}})
+        of = inputs("linear-histogram", made)
+        fits = [Path(f"{seed}.safetensors") for seed in (0, 5)]
+        for seed, path in zip((0, 5), fits, strict=True):
+            made.method(of.entry.kind)().fit(of.staged("fit"), seed, path)
+        assert [(each.seed, each.steps) for each in predicted(of, *fits)] == [
+            (0, ("wash", "cook", "cut")),
+            (5, ("wash", "cook", "cut")),
+        ]
+
+    def test_it_needs_a_video_of_each_split(self) -> None:
+        Path("labels.csv").write_text("video,start_s,end_s,label\na,0,1,wash\nb,0,1,cut\n")
+        assert list(map(str, inputs("linear-histogram").missing("fit"))) == ["split:train", "split:val"]
+
+
+def test_a_method_does_not_read_the_step_that_it_recognises() -> None:
+    of = inputs("most-frequent").staged("predict")
+    with pytest.raises(ConfigError, match="reads `step` of an evaluated unit: add 'step' to its `sees`"):
+        of.truth("test")[0].step  # noqa: B018

@@ -1,0 +1,38 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stepline.benchmarks.segments.benchmark import Segments
+from stepline.benchmarks.segments.recognition import Recognised
+from tests.benchmarks.segments.conftest import inputs, segment
+
+LISTED = [segment("a", video="v", part="easy"), segment("a", 2, video="v"), segment("b", video="w", part="easy")]
+
+
+@pytest.fixture
+def values(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(Segments, "segments", lambda *asked: LISTED if asked[-1] == "test" else [])
+    of = inputs("most-frequent")
+    made = [Recognised(seed=0, split="test", video=video, steps=steps) for video, steps in PREDICTED.items()]
+    return of.benchmark.values(of, made)
+
+
+PREDICTED = {"v": ("a", "b"), "w": ("b",)}
+
+
+def test_each_segment_is_right_or_wrong(values: Any) -> None:
+    assert values["accuracy"].values.tolist() == [100, 0, 100]
+    assert values["accuracy"].videos == ["v", "v", "w"]
+    assert values["accuracy"].counts == {"n_listed": 2, "n_samples": 3}
+
+
+def test_each_step_counts_the_same(values: Any) -> None:
+    """Half of a and all of b."""
+    found = values["by_step"]
+    assert np.average(found.values, weights=found.weights) == 75
+
+
+def test_a_part_has_its_own_segments_alone(values: Any) -> None:
+    assert values.keys() == {"accuracy", "by_step", "easy"}
+    assert np.nan_to_num(values["easy"].values, nan=-1).tolist() == [100, -1, 100]
