@@ -23,7 +23,7 @@ def test_the_words_of_a_benchmark_are_known(made: Tiny) -> None:
 @pytest.mark.parametrize(
     ("kind", "problem"),
     [
-        ({"sees": ("vidoe",)}, "sees: 'vidoe' is not allowed; choose from video, speech, train, truth"),
+        ({"sees": ("vidoe",)}, "sees: 'vidoe' is not allowed; choose from video, speech, train, val, truth"),
         ({"settings": {"look": {"yes": ("tuth",)}}}, "sees: 'tuth' is not allowed"),
         ({"settings": {"look": ({"yes": ("tuth",)}, None)}}, "sees: 'tuth' is not allowed"),
         ({"metrics": ("eror",)}, "metrics: 'eror' is not allowed; choose from error, near, n"),

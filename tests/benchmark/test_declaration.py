@@ -125,7 +125,7 @@ class TestEntries:
                 {"kin": "constant"},
                 "kin: unknown key; did you mean 'kind'? allowed: contexts, features, inputs, kind, ",
             ),
-            ({"inputs": ["moon"]}, "inputs: 'moon' is not allowed; choose from video, speech, train, truth"),
+            ({"inputs": ["moon"]}, "inputs: 'moon' is not allowed; choose from video, speech, train, val, truth"),
             ({"inputs": "video"}, "inputs: 'video' is not allowed; write a list, such as inputs: [video]"),
             ({"features": "nett"}, "features: 'nett' is not allowed; choose from net"),
             ({"splits": ["tests"]}, "splits[0]: 'tests' is not allowed; choose from train, val, test"),

@@ -432,6 +432,13 @@ class TestScores:
             made.read_score(job(made, "three"))
 
 
+def test_a_readers_revision_is_in_each_spec_from_2_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tiny(tmp_path)
+    before = made.record(made.job("first", "three", "all"))
+    monkeypatch.setattr(Tiny, "reader_revision", 2)
+    assert made.record(made.job("first", "three", "all")) == before | {"reader_revision": 2}
+
+
 class TestStale:
     def write(self, made: Tiny, entry: str = "three", **changes: Any) -> Path:
         path = paths.predictions("tiny", "first", entry, "all")
@@ -449,8 +456,8 @@ class TestStale:
         (line,) = made.stale()
         assert line == (
             f"results of tiny ({path}) were computed with other source of constant: if the numbers change, raise the "
-            "revision of the kind, or of OwnTiny for scores; if they do not, run `stepline accept tiny`, or "
-            "`stepline accept` for all studies"
+            "revision of the kind, or of OwnTiny for scores, or its `reader_revision` if what reads the release has "
+            "changed; if they do not, run `stepline accept tiny`, or `stepline accept` for all studies"
         )
         Invocation(configfiles=("/c.yaml",)).keep()
         (line,) = made.stale()

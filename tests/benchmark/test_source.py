@@ -115,6 +115,25 @@ class TestDigest:
         assert digest(**changed("benchmark.py", "'a'", "'b'")) == before
         assert digest(**changed("kinds.py", "1", "2")) == before
 
+    @pytest.mark.parametrize(
+        ("old", "new", "counts"),
+        [
+            ("units = 1", "units = 2", True),
+            ("seconds = 1", "seconds = 2", True),
+            ("KINDS = {1}", "KINDS = {2}", False),
+            ("scores = 1", "scores = 2", False),
+        ],
+    )
+    def test_of_a_benchmark_outside_its_readers_count(
+        self, digest: Callable[..., str], old: str, new: str, counts: bool
+    ) -> None:
+        content = (
+            "class B:\n    KINDS = {1}\n    def segments(self):\n        units = 1\n"
+            "    def values(self):\n        scores = 1\ndef lengths():\n    seconds = 1\n"
+        )
+        before = digest(**{"benchmark.py": content})
+        assert (digest(**{"benchmark.py": content.replace(old, new)}) != before) == counts
+
     def test_models_count_also_where_they_are_imported_late(self, digest: Callable[..., str], tmp_path: Path) -> None:
         before = digest(0), digest(1)
         (tmp_path / "models/linear.py").write_text("y = 2\n")

@@ -16,6 +16,7 @@ import yaml
 from stepline.benchmark import (
     SPEECH,
     TRAIN,
+    VAL,
     VIDEO,
     Benchmark,
     Entry,
@@ -159,7 +160,7 @@ class Tiny(Benchmark[Entry]):
             metrics=("error",),
         ),
         "drawn": Kind(method="tiny:Drawn", drawn=True),
-        "fitted": Kind(method="tiny:Fitted", options="head", sees=("video", "train")),
+        "fitted": Kind(method="tiny:Fitted", options="head", sees=("video", "train", "val")),
         "heard": Kind(method="tiny:Constant", sees=("speech",), settings={"number": int}),
         "asking": Kind(method="tiny:Asking", metrics=("error",)),
         "people": Kind(method=None, metrics=("error", "n")),
@@ -170,7 +171,7 @@ class Tiny(Benchmark[Entry]):
         "near": Metric(title="Near", definition="the share of guesses within a distance", options=("within",)),
         "n": Metric(title="Numbers", unit="count"),
     }
-    sees = (VIDEO, SPEECH, TRAIN, Sees("truth", "the numbers", oracle=True, fields=("value",)))
+    sees = (VIDEO, SPEECH, TRAIN, VAL, Sees("truth", "the numbers", oracle=True, fields=("value",)))
     published: ClassVar = {"within": 1}
 
     @property

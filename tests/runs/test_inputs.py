@@ -89,8 +89,8 @@ class TestMethods:
         message = r"^the method of drawn \(kind drawn\) reads the split train: add 'train' to its `sees`$"
         with pytest.raises(ConfigError, match=message):
             of.used("train")
-        with pytest.raises(ConfigError, match="reads the split val: add a keyword with `split='val'` to its `sees`$"):
-            of.truth("val")
+        with pytest.raises(ConfigError, match="reads the split dev: add a keyword with `split='dev'` to its `sees`$"):
+            of.truth("dev")
 
     def test_a_fit_reads_no_evaluated_split(self, tmp_path: Path) -> None:
         of = self.of(tmp_path, "three", "fit")
@@ -211,6 +211,18 @@ class TestFeatures:
         of = inputs(tmp_path, "fitted", **TWO)
         spans = [SimpleNamespace(video=video, start_s=3.0, end_s=7.5) for video in "fe"]
         assert of.pooled(spans).tolist() == [[8, 8, 80, 80], [2, 2, 20, 20]]
+
+    def test_features_that_are_not_there_or_not_seen_are_one_line(
+        self, tmp_path: Path, banks: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        span = SimpleNamespace(video="e", start_s=3.0, end_s=7.5)
+        with pytest.raises(ConfigError, match=r"three .* reads features, and the entry has none: name a key of"):
+            inputs(tmp_path, "three").pooled([span])
+        of = inputs(tmp_path, "fitted").staged("predict")
+        assert len(of.pooled([span])) == 1
+        monkeypatch.setitem(vars(of.entry), "sees", ("train", "val"))
+        with pytest.raises(ConfigError, match=r"fitted .* reads features: add 'video' to its `sees`$"):
+            of.pooled([span])
 
 
 class TestDecoded:

@@ -162,7 +162,7 @@ class TestCompared:
         assert "subset: 0.5 of each split, seed 0" in row.note
 
     def test_another_release_is_not(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Tiny, "paper_release", "zeroth")
+        monkeypatch.setattr(Tiny, "paper_release", "second")
         assert self.near(tmp_path).status == "not comparable"
 
 

@@ -15,28 +15,42 @@ if TYPE_CHECKING:
 
 def check_class(plan: "Declared[Any]") -> None:
     """Raise ConfigError with the attribute and the allowed values if a value is unknown."""
+    for attribute in ("kinds", "metrics", "sees", "prediction"):
+        if not hasattr(plan, attribute):
+            raise ConfigError(f"{type(plan).__name__}.{attribute} is missing: see the class `Declared`")
+    _check_kinds(plan)
+    for name, metric in plan.metrics.items():
+        _choose(plan, f"metrics[{name!r}].options", metric.options, plan.options["metrics"])
+    _choose(plan, "published", plan.published, plan.options["metrics"])
+    _choose(plan, "paper_release", filter(None, [plan.paper_release]), declaration(plan.folder)["releases"] or ())
+    _check_releases(plan)
 
-    def choose(where: str, words: Iterable[str], known: Iterable[str]) -> None:
-        names = list(known)
-        for word in words:
-            if word not in names:
-                allowed = f"choose from {', '.join(names)}" if names else "there is none"
-                raise ConfigError(f"{type(plan).__name__}.{where}: {word!r} is not allowed; {allowed}")
 
-    options, sees = plan.options, [each.word for each in plan.sees]
-    blocks = [key for key, block in options.items() if isinstance(block, dict) and "seeds" in block]
+def _choose(plan: "Declared[Any]", where: str, words: Iterable[str], known: Iterable[str]) -> None:
+    names = list(known)
+    for word in words:
+        if word not in names:
+            allowed = f"choose from {', '.join(names)}" if names else "there is none"
+            raise ConfigError(f"{type(plan).__name__}.{where}: {word!r} is not allowed; {allowed}")
+
+
+def _check_kinds(plan: "Declared[Any]") -> None:
+    sees = [each.word for each in plan.sees]
+    blocks = [key for key, block in plan.options.items() if isinstance(block, dict) and "seeds" in block]
     for name, kind in plan.kinds.items():
         rules = [kind.rule(key)[0] for key in kind.settings]
         shown = [word for rule in rules if isinstance(rule, Mapping) for words in rule.values() for word in words]
         if kind.method is not None:
             where = f"kinds[{name!r}].method"
-            choose(where, [kind.method], _classes(f"{type(plan).__name__}.{where}", kind.method, type(plan).__module__))
-        choose(f"kinds[{name!r}].sees", [*kind.sees, *shown], sees)
-        choose(f"kinds[{name!r}].metrics", kind.metrics, plan.metrics)
-        choose(f"kinds[{name!r}].splits", kind.splits if kind.method else (), plan.splits)
-        choose(f"kinds[{name!r}].options", filter(None, [kind.options]), blocks)
-    for name, metric in plan.metrics.items():
-        choose(f"metrics[{name!r}].options", metric.options, options["metrics"])
+            known = _classes(f"{type(plan).__name__}.{where}", kind.method, type(plan).__module__)
+            _choose(plan, where, [kind.method], known)
+        _choose(plan, f"kinds[{name!r}].sees", [*kind.sees, *shown], sees)
+        _choose(plan, f"kinds[{name!r}].metrics", kind.metrics, plan.metrics)
+        _choose(plan, f"kinds[{name!r}].splits", kind.splits if kind.method else (), plan.splits)
+        _choose(plan, f"kinds[{name!r}].options", filter(None, [kind.options]), blocks)
+
+
+def _check_releases(plan: "Declared[Any]") -> None:
     if plan.released.name != plan.name:
         raise ConfigError(
             f"{type(plan).__name__}.released: its name is {plan.released.name!r}, and the configuration names the "
@@ -46,11 +60,11 @@ def check_class(plan: "Declared[Any]") -> None:
         if name in plan.config["datasets"]:  # the user's own
             continue
         where = f"datasets[{name!r}]"
-        choose("datasets", [name], declaration(plan.folder).get("datasets", ()))
-        choose(f"{where}.name", [dataset.name], [name])
-        choose(f"{where}.listed_by", [dataset.listed_by], [f"{plan.name}/{each}" for each in plan.released.known])
-    choose("published", plan.published, options["metrics"])
-    choose("paper_release", filter(None, [plan.paper_release]), declaration(plan.folder)["releases"] or ())
+        _choose(plan, "datasets", [name], declaration(plan.folder).get("datasets", ()))
+        _choose(plan, f"{where}.name", [dataset.name], [name])
+        _choose(
+            plan, f"{where}.listed_by", [dataset.listed_by], [f"{plan.name}/{each}" for each in plan.released.known]
+        )
 
 
 def _classes(where: str, method: str, declared: str) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 from stepline.backbones.registry import FRAME_BACKBONES
+from stepline.benchmark.checks import check_class
 from stepline.benchmark.declaration import SHOWN, Declaration, read
 from stepline.benchmark.entries import AnyEntry, Entry, Job, Kind, Line, Table
 from stepline.benchmark.method import Method, Prediction
@@ -74,6 +75,8 @@ class Declared(Generic[AnyEntry]):
     """The class of its entries."""
     revision: ClassVar[int] = 1
     """The revision of the scoring code: raise it with a change that alters numbers."""
+    reader_revision: ClassVar[int] = 1
+    """The revision of the code that reads a release: raise it with a change that alters units. 1 is in no spec."""
     also_made: ClassVar[tuple[str, ...]] = ()
     """Default targets in addition to the tables and the page."""
     published: ClassVar[Mapping[str, Any]] = {}
@@ -412,7 +415,8 @@ class Declared(Generic[AnyEntry]):
 
     @cached_property
     def declared(self) -> Declaration:
-        """All entries and tables."""
+        """All entries and tables; raises ConfigError if the class or they are invalid."""
+        check_class(self)
         return read(self)
 
     @cached_property

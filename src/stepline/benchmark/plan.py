@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from stepline import paths
-from stepline.benchmark.checks import check_class
 from stepline.benchmark.declared import Declared
 from stepline.benchmark.entries import AnyEntry, Job, Line, Table
 from stepline.config import Config
@@ -37,7 +36,6 @@ class Benchmark(Declared[AnyEntry]):
     def of(cls, config: Config, name: str) -> Self:
         """Return the plan of a study; raise ConfigError if it is not configured or impossible."""
         plan = cls.configured(config, name)
-        check_class(plan)
         plan.check_features()
         plan.check()
         plan.check_lines()
@@ -77,6 +75,12 @@ class Benchmark(Declared[AnyEntry]):
 
     def check_features(self) -> None:
         """Raise ConfigError if a name under ``features`` can be neither a backbone nor an imported bank."""
+        for entry in self.shown.values():
+            if not self.footage and (self.features(entry) or self.hears(entry)):
+                raise ConfigError(
+                    f"{type(self).__name__}: {entry.id} reads features or speech of videos: name a data set under "
+                    "`datasets` of tables.yaml"
+                )
         for key, names in self.options.get("features", {}).items():
             for name in names:
                 for footage in self.footage.values():
@@ -223,6 +227,8 @@ class Benchmark(Declared[AnyEntry]):
             record[entry.kind.options] = self.options[entry.kind.options]
         if entry.splits != entry.kind.splits:
             record["splits"] = list(entry.splits)
+        if self.reader_revision > 1:
+            record["reader_revision"] = self.reader_revision
         return record | dict(self.decides(job))
 
     def spec(self, job: Job) -> str:
@@ -355,8 +361,8 @@ class Benchmark(Declared[AnyEntry]):
             yield (
                 f"results of {self.name} ({first}{f' and {len(more)} more' if more else ''}) were computed with other "
                 f"source of {', '.join(found)}: if the numbers change, raise the revision of the kind, or of "
-                f"{type(self).__name__} for scores; if they do not, run `{verb('accept', self.name)}`, or "
-                f"`{verb('accept')}` for all studies"
+                f"{type(self).__name__} for scores, or its `reader_revision` if what reads the release has changed; if "
+                f"they do not, run `{verb('accept', self.name)}`, or `{verb('accept')}` for all studies"
             )
 
     @property

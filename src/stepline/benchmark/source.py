@@ -20,17 +20,21 @@ from stepline.syntax import imported, node_text
 ROOT = Path(__file__).parents[1]
 SHARED = ("models", "metrics", "benchmarks.segments")
 """Packages of Stepline whose modules count as part of the methods that import them."""
+SCORING = ("values", "select")
+"""The hooks of scoring."""
 
 
 def source_digest(method: str, declared: Sequence[str]) -> str:
     """Return the first 8 hex digits of the sha256 of a method's source.
 
     method: as in `Kind`. declared: the modules with the benchmark class, first, and its bases. Neither they nor the
-    package's module ``kinds`` count, because they are about all methods, unless the method is defined there. Nothing is
-    imported.
+    package's module ``kinds`` count, because they are about all methods, unless the method is defined there; of a
+    benchmark outside of Stepline, the readers count. Nothing is imported.
     """
-    module = module_of(method, declared[0])
-    return _digest(_statements([module], declared[0], _apart(declared) - {module}))
+    module, readers = module_of(method, declared[0]), _readers(declared[0])
+    imports = imported(readers, package_of(declared[0]))
+    found = _statements([module, *imports], declared[0], _apart(declared) - {module})
+    return _digest(found | _code(readers))
 
 
 def scoring_digest(hooks: Iterable[Callable[..., Any]], declared: Sequence[str]) -> str:
@@ -41,6 +45,22 @@ def scoring_digest(hooks: Iterable[Callable[..., Any]], declared: Sequence[str])
         found |= _statements([*imported(tree, hook.__globals__["__package__"])], declared[0], _apart(declared))
         found |= _code(tree)
     return _digest(found)
+
+
+def _readers(declared: str) -> ast.Module:
+    """Return the imports, functions and methods of the module of a benchmark outside of the package, except scoring.
+
+    They read its release. The readers of the package's own benchmarks are in `stepline.datasets`, and do not count.
+    """
+    if declared.startswith("stepline."):
+        return ast.Module([], [])
+    tree = ast.parse(Path(inspect.getfile(sys.modules[declared])).read_text(encoding="utf-8"))
+    bodies = [tree.body, *(each.body for each in tree.body if isinstance(each, ast.ClassDef))]
+    kept = (ast.Import, ast.ImportFrom, ast.FunctionDef)
+    found = [
+        each for body in bodies for each in body if isinstance(each, kept) and getattr(each, "name", "") not in SCORING
+    ]
+    return ast.Module(list[ast.stmt](found), [])
 
 
 def module_of(method: str, declared: str) -> str:

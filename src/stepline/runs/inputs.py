@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stepline.asr import transcript
 from stepline.asr.transcript import Sentence
 from stepline.availability import Record, read_availability, read_manifest
-from stepline.benchmark import SPEECH, Benchmark, Job
+from stepline.benchmark import SPEECH, VIDEO, Benchmark, Job
 from stepline.config import Config
 from stepline.errors import ConfigError
 from stepline.features.bank import Bank
@@ -170,7 +170,7 @@ class Inputs(Generic[AnyBenchmark]):
         """Return the splits that a stage reads: the evaluated splits and those that the entry uses."""
         evaluated = [] if stage == "fit" else self.predicted
         seen = [each.split for each in self.benchmark.seen(self.entry) if each.split]
-        return list(dict.fromkeys([*evaluated, *seen, *(["val"] if self.entry.trained else [])]))
+        return list(dict.fromkeys([*evaluated, *seen]))
 
     def missing(self, stage: Stage) -> tuple[Need, ...]:
         """Return the needs that block a stage: a split is empty because of the subset or missing inputs."""
@@ -244,6 +244,8 @@ class Inputs(Generic[AnyBenchmark]):
         listed = [[getattr(span, name) for span in spans] for name in ("video", "start_s", "end_s")]
         if not self.banks:
             raise ConfigError(f"{self._reader} reads features, and the entry has none: name a key of `features` in it")
+        if self.stage and VIDEO in self.benchmark.sees and VIDEO.word not in self.entry.sees:
+            raise ConfigError(f"{self._reader} reads features: add {VIDEO.word!r} to its `sees`")
         return np.concatenate([bank.means(*listed) for bank in self.banks], axis=1)
 
     @property

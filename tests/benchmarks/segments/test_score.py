@@ -5,6 +5,7 @@ import pytest
 
 from stepline.benchmarks.segments.benchmark import Segments
 from stepline.benchmarks.segments.recognition import Recognised
+from stepline.errors import ConfigError
 from tests.benchmarks.segments.conftest import inputs, segment
 
 LISTED = [segment("a", video="v", part="easy"), segment("a", 2, video="v"), segment("b", video="w", part="easy")]
@@ -35,4 +36,15 @@ def test_each_step_counts_the_same(values: Any) -> None:
 
 def test_a_part_has_its_own_segments_alone(values: Any) -> None:
     assert values.keys() == {"accuracy", "by_step", "easy"}
-    assert np.nan_to_num(values["easy"].values, nan=-1).tolist() == [100, -1, 100]
+    assert values["easy"].values.tolist() == [100, 100]
+    assert values["easy"].videos == ["v", "w"]
+    assert values["easy"].counts == {"n_listed": 2, "n_samples": 2}
+
+
+def test_predictions_for_other_segments_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Segments, "segments", lambda *asked: LISTED if asked[-1] == "test" else [])
+    of = inputs("most-frequent")
+    with pytest.raises(
+        ConfigError, match=r"^v has 2 segments and 1 predicted steps: .* raise `reader_revision` of Segm"
+    ):
+        of.benchmark.values(of, [Recognised(seed=0, split="test", video="v", steps=("a",))])

@@ -1,14 +1,15 @@
 """How often the steps of segments are recognised."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stepline.benchmark import Values
 from stepline.benchmarks.segments.inputs import SegmentInputs
 from stepline.benchmarks.segments.recognition import Recognised, Segment
+from stepline.errors import ConfigError
 
 
 def values(inputs: SegmentInputs, made: Sequence[Recognised]) -> Mapping[str, Values]:
@@ -16,16 +17,30 @@ def values(inputs: SegmentInputs, made: Sequence[Recognised]) -> Mapping[str, Va
     truth: dict[str, list[Segment]] = {}
     for each in (each for split in inputs.entry.splits for each in inputs.truth(split)):
         truth.setdefault(each.video, []).append(each)
+    for each in made:
+        if len(each.steps) != len(truth[each.video]):
+            raise ConfigError(
+                f"{each.video} has {len(truth[each.video])} segments and {len(each.steps)} predicted steps: if their "
+                f"reader has changed, raise `reader_revision` of {type(inputs.benchmark).__name__}"
+            )
     pairs = [pair for each in made for pair in zip(truth[each.video], each.steps, strict=True)]
-    right = np.array([100.0 * (true.step == step) for true, step in pairs])
-    parts = np.array([true.part for true, _ in pairs])
     numbers = Counter(true.step for true, _ in pairs)
-    about: dict[str, Any] = {
-        "videos": [true.video for true, _ in pairs],
-        "counts": {"n_listed": len(truth), "n_samples": len(pairs)},
-    }
+    parts = {part: [pair for pair in pairs if pair[0].part == part] for part in {true.part for true, _ in pairs} - {""}}
+    listed = {part: {each.video for of in truth.values() for each in of if each.part == part} for part in parts}
     return {
-        "accuracy": Values(values=right, **about),
-        "by_step": Values(values=right, weights=np.array([1 / numbers[true.step] for true, _ in pairs]), **about),
-        **{part: Values(values=np.where(parts == part, right, np.nan), **about) for part in {*parts} - {""}},
+        "accuracy": _values(pairs, truth),
+        "by_step": _values(pairs, truth, np.array([1 / numbers[true.step] for true, _ in pairs])),
+        **{part: _values(chosen, listed[part]) for part, chosen in parts.items()},
     }
+
+
+def _values(
+    pairs: Sequence[tuple[Segment, str]], listed: Collection[str], weights: NDArray[np.float64] | None = None
+) -> Values:
+    """Return the values of segments, each with its predicted step."""
+    return Values(
+        videos=[true.video for true, _ in pairs],
+        values=np.array([100.0 * (true.step == step) for true, step in pairs]),
+        weights=weights,
+        counts={"n_listed": len(listed), "n_samples": len(pairs)},
+    )
