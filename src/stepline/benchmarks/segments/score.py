@@ -24,12 +24,12 @@ def values(inputs: SegmentInputs, made: Sequence[Recognised]) -> Mapping[str, Va
                 f"reader has changed, raise `reader_revision` of {type(inputs.benchmark).__name__}"
             )
     pairs = [pair for each in made for pair in zip(truth[each.video], each.steps, strict=True)]
-    numbers = Counter(true.step for true, _ in pairs)
+    numbers = Counter((true.procedure, true.step) for true, _ in pairs)
     parts = {part: [pair for pair in pairs if pair[0].part == part] for part in {true.part for true, _ in pairs} - {""}}
     listed = {part: {each.video for of in truth.values() for each in of if each.part == part} for part in parts}
     return {
         "accuracy": _values(pairs, truth),
-        "by_step": _values(pairs, truth, np.array([1 / numbers[true.step] for true, _ in pairs])),
+        "by_step": _values(pairs, truth, np.array([1 / numbers[true.procedure, true.step] for true, _ in pairs])),
         **{part: _values(chosen, listed[part]) for part, chosen in parts.items()},
     }
 
