@@ -97,6 +97,15 @@ def test_a_label_is_one_line_and_a_video_is_in_one_split(line: str, problem: str
     assert str(error.value) == f"segments.csv, line 3: {problem}"
 
 
+def test_a_labelled_segment_that_is_there_twice_is_one_line_and_empty_lines_are_none() -> None:
+    content = "video,start_s,end_s,label\nx,0,1,pour\nx,0,1,stir\n,,,\nx,1,2,\nx,1,2,\n"
+    Path("segments.csv").write_text(content)
+    assert len(read_segments("mine", "segments.csv", {"x"})["x"]) == 4
+    Path("segments.csv").write_text(content + "x,0,1.0,pour\n")
+    with pytest.raises(ConfigError, match=r"^segments.csv, line 7: the same segment is already in line 2: remove one$"):
+        read_segments("mine", "segments.csv", {"x"})
+
+
 def test_a_label_in_any_script_is_read() -> None:
     (span,) = read("video,start_s,end_s,label\nd,0,1,\u0645\u06cc\u200c\u062e\u0648\u0631\u062f\n")["d"]
     assert span.label == "\u0645\u06cc\u200c\u062e\u0648\u0631\u062f"

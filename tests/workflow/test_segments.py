@@ -62,7 +62,7 @@ def test_labels_become_a_table(tmp_path: Path) -> None:
     assert found["time-prior"] == 0
     counts = by_entry(tmp_path, TABLES[1])
     assert {metric: row["value"] for (_, metric), row in counts.items() if metric != "hours"} == {
-        "videos": "4", "segments": "12", "steps": "3"
+        "videos": "4", "segments": "12", "steps": "3", "unseen": "0"
     }  # fmt: skip
     rows = by_video(tmp_path, "results/my_own/videos.csv")
     assert {video: row["split"] for video, row in rows.items()} == {"a": "train", "b": "train", "c": "val", "d": "test"}

@@ -23,9 +23,9 @@ def lines(
                 allowed = f"{', '.join(required)}" + (f" and, optionally, {', '.join(optional)}" if optional else "")
                 raise ConfigError(f"{file}, line 1: the columns must be {allowed}, with commas between them")
             for row in rows:
-                if len(row) not in (0, len(header)):
+                if any(row) and len(row) != len(header):
                     raise ConfigError(f"{file}, line {rows.line_num}: {len(row)} values for {len(header)} columns")
-                if row:
+                if any(row):
                     yield rows.line_num, dict(zip(header, map(str.strip, row), strict=True))
     except FileNotFoundError:
         raise ConfigError(f"{key}: the file {place} does not exist") from None

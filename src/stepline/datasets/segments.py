@@ -58,6 +58,7 @@ def read_segments(
     """
     found: dict[str, list[LabelledSpan]] = {}
     splits: dict[str, Split] = {}
+    labelled: dict[tuple[str, LabelledSpan], int] = {}
     late: list[str] = []
     total = left_out = 0
     for number, line in _lines(dataset, file, key):
@@ -68,6 +69,8 @@ def read_segments(
         if video is None:
             raise ConfigError(f"{where}: {name!r} is not a video of {dataset}")
         span = _span(where, line)
+        if span.label and (first := labelled.setdefault((video, span), number)) != number:
+            raise ConfigError(f"{where}: the same segment is already in line {first}: remove one")
         if span.split and splits.setdefault(video, span.split) != span.split:
             raise ConfigError(f"{where}: {video} is in split {splits[video]} and in split {span.split}: give it one")
         spans, last_s = found.setdefault(video, []), ends_s.get(video) or math.inf

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from stepline.tables.layout import context_name, is_oracle, missing
 from stepline.tables.rows import UNDECLARED, Row
@@ -95,21 +96,22 @@ def _best(rows: Sequence[Row]) -> str:
 
 
 def _blind(best: Sequence[Row], rows: Sequence[Row]) -> str:
-    """Return a clause with the score of the best method's blind baseline."""
+    """Return a clause with the score of the best blind baseline beside the best method."""
     blind = {row.blind for row in rows} - {""}
     if own := [row.method for row in best if row.entry in blind]:
         return f"; {own[0]} is a blind baseline"
     first = best[0]
-    there = (
-        row for row in rows if (row.entry, row.context_s, row.split) == (first.blind, first.context_s, first.split)
+    beside = (
+        row for row in rows if row.entry in blind and (row.context_s, row.split) == (first.context_s, first.split)
     )
-    other = next(there, None)
-    if other is None or other.value is None:
+    others = [(row.value, row.method) for row in beside if row.value is not None]
+    if not others:
         return ""
     lower = first.measure.lower_is_better
+    value, method = (min if lower else max)(others, key=itemgetter(0))
     bound = first.ci_high if lower else first.ci_low
-    inside = bound is not None and (other.value <= bound if lower else other.value >= bound)
-    said = f"; the blind baseline {other.method} scores {shown_value(first.measure, other.value)}"
+    inside = bound is not None and (value <= bound if lower else value >= bound)
+    said = f"; the blind baseline {method} scores {shown_value(first.measure, value)}"
     return f"{said}, within the 95 % interval of the best method" if inside else said
 
 

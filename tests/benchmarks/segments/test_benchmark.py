@@ -126,7 +126,16 @@ class TestRelease:
             "segments": 12,
             "steps": 3,
             "hours": pytest.approx((8 + 6 + 6 + 4 + 6) / 3600),
+            "unseen": 0,
         }
+
+    def test_test_segments_whose_label_is_not_trained_are_counted(self) -> None:
+        Path("labels.csv").write_text(LABELS.replace("wash", "rinse", 1))
+        made = plan()
+        fetch_release(made.released, "mine")
+        trained = {each.step for each in made.segments("mine", "train")}
+        unseen = [each for each in made.segments("mine", "test") if each.step not in trained]
+        assert made.counted(made.entries["statistics"], "mine")["unseen"] == len(unseen)
 
     def test_its_job_and_all_predictions_follow_a_change_and_no_new_time(self) -> None:
         before = keys()

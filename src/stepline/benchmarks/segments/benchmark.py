@@ -10,7 +10,7 @@ from typing import Any
 
 from stepline.backbones.registry import text_tower, with_weights
 from stepline.backbones.weights import locate
-from stepline.benchmark import Entry, Job, Kind, Line, Option, Table
+from stepline.benchmark import Entry, Job, Kind, Line, Metric, Option, Table
 from stepline.benchmarks.segments.recognition import Segment, StepRecognition
 from stepline.config import Config
 from stepline.datasets.dataset import Dataset
@@ -42,6 +42,12 @@ class Segments(StepRecognition):
     kinds = {
         **StepRecognition.kinds,
         "zero_shot": Kind(method="zero_shot:ZeroShot", sees=("segment", "video"), environment="vision"),
+    }
+    metrics = {
+        **StepRecognition.metrics,
+        "hours": Metric(
+            title="Hours", definition="the sum over videos of the end of the last segment, in hours", unit=""
+        ),
     }
 
     @cached_property

@@ -74,7 +74,7 @@ class StepRecognition(Benchmark[Entry]):
             sees=("segment", "video", "train", "val"),
             environment="text",
         ),
-        "statistics": Kind(method=None, metrics=("videos", "segments", "steps", "hours")),
+        "statistics": Kind(method=None, metrics=("videos", "segments", "steps", "hours", "unseen")),
     }
     metrics: ClassVar[Mapping[str, Metric]] = {
         "accuracy": Metric(title="Accuracy", definition="the share of segments whose step is recognised"),
@@ -84,7 +84,10 @@ class StepRecognition(Benchmark[Entry]):
         "videos": Metric(title="Videos", definition="the number of videos with segments", unit="count"),
         "segments": Metric(title="Segments", definition="the number of segments", unit="count"),
         "steps": Metric(title="Steps", definition="the number of different steps", unit="count"),
-        "hours": Metric(title="Hours", definition="the total duration of the videos in hours", unit=""),
+        "hours": Metric(title="Hours", definition="the sum of the durations of the videos in hours", unit=""),
+        "unseen": Metric(
+            title="Unseen", definition="the number of test segments whose step no training segment shows", unit="count"
+        ),
     }
     sees = (
         Sees("segment", "the segment's times and the steps of its procedure"),
@@ -106,11 +109,13 @@ class StepRecognition(Benchmark[Entry]):
             raise UnavailableError(Need("release", f"{self.name}/{release}"))
         found = [each for split in SPLITS for each in self.segments(release, split)]
         duration_s = {each.video: each.duration_s for each in found}
+        trained = {(each.procedure, each.step) for each in self.segments(release, "train")}
         return {
             "videos": len(duration_s),
             "segments": len(found),
             "steps": len({(each.procedure, each.step) for each in found}),
             "hours": sum(duration_s.values()) / 3600,
+            "unseen": sum((each.procedure, each.step) not in trained for each in self.segments(release, "test")),
         }
 
     def missing_besides(self, entry: Entry, release: str) -> Sequence[Need]:

@@ -1,10 +1,10 @@
 """How often the steps of segments are recognised."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepline.benchmark import Values
 from stepline.benchmarks.segments.inputs import SegmentInputs
@@ -24,23 +24,22 @@ def values(inputs: SegmentInputs, made: Sequence[Recognised]) -> Mapping[str, Va
                 f"reader has changed, raise `reader_revision` of {type(inputs.benchmark).__name__}"
             )
     pairs = [pair for each in made for pair in zip(truth[each.video], each.steps, strict=True)]
-    numbers = Counter((true.procedure, true.step) for true, _ in pairs)
+    of_step: dict[tuple[str, str], list[float]] = {}
+    for true, step in pairs:
+        of_step.setdefault((true.procedure, true.step), []).append(100.0 * (true.step == step))
     parts = {part: [pair for pair in pairs if pair[0].part == part] for part in {true.part for true, _ in pairs} - {""}}
     listed = {part: {each.video for of in truth.values() for each in of if each.part == part} for part in parts}
     return {
         "accuracy": _values(pairs, truth),
-        "by_step": _values(pairs, truth, np.array([1 / numbers[true.procedure, true.step] for true, _ in pairs])),
+        "by_step": replace(_values(pairs, truth), corpus=fmean(map(fmean, of_step.values()))),
         **{part: _values(chosen, listed[part]) for part, chosen in parts.items()},
     }
 
 
-def _values(
-    pairs: Sequence[tuple[Segment, str]], listed: Collection[str], weights: NDArray[np.float64] | None = None
-) -> Values:
+def _values(pairs: Sequence[tuple[Segment, str]], listed: Collection[str]) -> Values:
     """Return the values of segments, each with its predicted step."""
     return Values(
         videos=[true.video for true, _ in pairs],
         values=np.array([100.0 * (true.step == step) for true, step in pairs]),
-        weights=weights,
         counts={"n_listed": len(listed), "n_samples": len(pairs)},
     )
