@@ -119,7 +119,7 @@ WRONG = {
     "fetch weights/egovlp": "EgoVLP_PT_BEST.pth of egovlp cannot be downloaded: open https://drive.google.com/",
     "fetch weights/mpnet": "huggingface.co is unreachable",
     "fetch spacewalk/v2": "spacewalk/v2/data/annotation.json is required: raw.githubusercontent.com is unreachable",
-    "fetch demo/demo": "demo/release/annotation.json is required, and the mirror (STEPLINE_MIRROR is unset)",
+    "fetch demo/demo": "demo/release/annotation.json is required; set STEPLINE_MIRROR to a folder that contains it",
     "media nope --shard 000": "dataset 'nope' is not known",
     "media spacewalk --shard ../x": "shard '../x' is not a number such as 000",
     "media spacewalk --shard 000": "datasets/spacewalk/availability/000.json does not exist: `stepline media` reads it",

@@ -127,12 +127,35 @@ def test_it_takes_no_name_that_is_taken_and_no_data_set_of_the_users_its_own_or_
     tmp_path: Path,
 ) -> None:
     write(tmp_path / "toy")
-    for name in ("strict", "spacewalk", "demo", "oepp", "tasty", "weights"):
+    for name in ("strict", "spacewalk", "demo", "oepp", "weights"):
         with pytest.raises(ConfigError, match=f"^config: benchmarks: '{name}' is taken; choose another name$"):
             validate({"benchmarks": {name: "toy"}})
     for name in ("toy", "toys"):
         with pytest.raises(ConfigError, match=f"^config: datasets: '{name}' is taken"):
             validate(NAMED | {"datasets": {name: {"videos": "x"}}})
+
+
+@pytest.mark.parametrize(
+    ("benchmarks", "datasets", "line"),
+    [
+        ({"first": "toy", "second": "toy"}, ["toys"], "first and second both have the name 'toys', "),
+        ({"toy": "toy", "toys": "other"}, ["toys"], "toy and toys both have the name 'toys', "),
+        ({"toys": "other", "toy": "toy"}, ["toys"], "toys and toy both have the name 'toys', "),
+        ({"tasty": "toy"}, ["toys"], "pss and tasty both have the name 'tasty', "),
+        ({"toy": "toy"}, ["spacewalk"], "spacewalk and toy both have the name 'spacewalk', "),
+        ({"toy": "toy"}, ["coin"], "htstep and toy both have the name 'coin', "),
+        ({"toy": "toy"}, ["weights"], "'weights' is taken; "),
+    ],
+)
+def test_two_benchmarks_have_no_name_in_common_in_either_order(
+    tmp_path: Path, benchmarks: dict[str, str], datasets: list[str], line: str
+) -> None:
+    write(tmp_path / "toy", {"datasets": datasets})
+    write(tmp_path / "other", {"datasets": None})
+    with pytest.raises(ConfigError) as error:
+        validate({"benchmarks": benchmarks})
+    assert str(error.value).startswith(f"config: benchmarks: {line}")
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -194,6 +217,20 @@ def test_a_file_that_is_wrong_is_one_line(tmp_path: Path, file: str, content: st
         ({"releases": None}, "/tables.yaml: releases: it is required"),
         ({"releases": []}, "/tables.yaml: releases: "),
         ({"releases": {1: {}}}, "/tables.yaml: releases: 1 is not allowed; write text: put it in quotes"),
+        ({"releases": ["v 1"]}, "/tables.yaml: releases[0]: 'v 1' is not allowed; use lower-case letters, digits, - "),
+        (
+            {"releases": {"V1": {}}},
+            "/tables.yaml: releases: 'V1' is not a valid name; use lower-case letters, ",
+        ),
+        ({"datasets": ["a b"]}, "/tables.yaml: datasets[0]: 'a b' is not allowed; use lower-case letters, digits, - "),
+        (
+            {"entries": {"mid dle": {}}},
+            "/tables.yaml: entries: 'mid dle' is not a valid name; use lower-case ",
+        ),
+        ({"entries": {"../x": {}}}, "/tables.yaml: entries: '../x' is not a valid name; use lower-case letters, "),
+        ({"tables": {"a b": {}}}, "/tables.yaml: tables: 'a b' is not a valid name; use letters, digits, - and _"),
+        ({"tables": {"a": {"target": "../b"}}}, "/tables.yaml: tables.a.target: '../b' is not allowed; use letters, "),
+        ({"entries": {"a": {"target": "b c"}}}, "/tables.yaml: entries.a.target: 'b c' is not allowed; use letters, "),
         ({"relases": []}, "/tables.yaml: relases: unknown key; did you mean 'releases'?"),
         ({"tables": ["table1"]}, "/tables.yaml: tables: ['table1'] is not allowed; write keys with values"),
         ({"default_releases": ["third"]}, ": a default is not allowed: releases[0]: 'third'"),

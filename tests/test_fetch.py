@@ -125,7 +125,7 @@ def test_a_truncated_or_changed_file_in_the_mirror_is_one_line(study: Study, mir
     whole = FILES["data/steps.json"]
     for content, what in (
         (whole[:100], f"100 of {len(whole)} bytes"),
-        (whole.replace(b"2", b"3"), "a different checksum"),
+        (whole.replace(b"2", b"3"), "another sha256"),
     ):
         (mirror / "v1" / "steps.json").write_bytes(content)
         line = refused(study)
@@ -159,11 +159,25 @@ def test_without_mirror_and_network_the_line_says_both_ways(study: Study, server
     assert line.endswith("; set STEPLINE_MIRROR to a folder that contains it, or repeat when the network is available")
 
 
+def test_a_file_without_an_address_that_is_another_in_the_mirror_is_one_line(study: Study, mirror: Path) -> None:
+    """At its path, it is not mistaken for one of that name in a folder of another study."""
+    wanted = Wanted(path="demo/steps.json", sha256=sha256(b"1"), size=1)
+    lacking = replace(study, release_files=lambda _: (ReleaseFile(path="steps.json", wanted=wanted),))
+    assert refused(lacking).startswith(f"demo/steps.json is required; the mirror {mirror} does not contain it (sha256 ")
+    (mirror / "demo").mkdir()
+    for content, what in ((b"22", "2 of 1 bytes"), (b"2", "another sha256")):
+        (mirror / "demo/steps.json").write_bytes(content)
+        assert refused(lacking) == f"demo/steps.json is required; the mirror's demo/steps.json has {what}: replace it"
+
+
 def test_what_only_a_mirror_can_hold_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(ReleaseError, match="^demo/release/annotation.json is required, .*STEPLINE_MIRROR is unset"):
+    with pytest.raises(
+        ReleaseError,
+        match=r"^demo/release/annotation.json is required; set STEPLINE_MIRROR to a folder that contains it$",
+    ):
         fetch_release(STUDIES["demo"], "demo")
     monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path))
-    with pytest.raises(ReleaseError, match=f"is required, and the mirror {tmp_path} does not contain it"):
+    with pytest.raises(ReleaseError, match=f"is required; the mirror {tmp_path} does not contain it"):
         fetch_release(STUDIES["demo"], "demo")
 
 

@@ -37,6 +37,16 @@ def test_its_pipeline_has_the_backbones_and_no_sound(releases: None) -> None:
     assert made.made_from_videos("000") == [paths.features_manifest("tasty", "000", made.features.spec_of("histogram"))]
 
 
+def test_with_sound_it_has_transcripts_and_neither_shots_nor_pictures(releases: None) -> None:
+    config = validate({"pss": {}, "media": {"keep": "none"}})
+    made = Footage.of(config, pss.DATASETS["tasty"], "pss.features", (), list, sound=True).pipeline
+    sound = paths.manifest(paths.media("tasty"), "000")
+    assert {*made.demand.stages} == {"speech", "features"}
+    assert made.demand.media
+    assert made.drop_inputs("000") == made.made_from_videos("000") == [sound]
+    assert not [path for path in made.summary_inputs() if "shots" in path.parts]
+
+
 def test_predictions_that_read_videos_want_them(releases: None) -> None:
     reading = Path("results/pss/predictions/tasty/vlm/all.parquet")
     assert not footage("r3d").pipeline.demand.wants_videos

@@ -74,22 +74,24 @@ def _fetch_release_file(file: ReleaseFile, path: Path) -> str:
         except DownloadError as error:
             raise ReleaseError(f"{file.wanted.path} is required: {error}{_near_miss(file)}") from None
     else:
-        place = mirror_root() or "(STEPLINE_MIRROR is unset)"
-        raise ReleaseError(f"{file.wanted.path} is required, and the mirror {place} does not contain it")
+        raise ReleaseError(f"{file.wanted.path} is required{_near_miss(file)}")
     return sha256_file(path)
 
 
 def _near_miss(file: ReleaseFile) -> str:
+    """Return what the mirror has instead of a file: at its path, or with its name in a folder of the release."""
     root = mirror_root()
     if root is None:
-        return "; set STEPLINE_MIRROR to a folder that contains it, or repeat when the network is available"
-    _, release, *_ = file.wanted.path.split("/")
-    for path in sorted(root.rglob(Path(file.path).name)):
-        if release in path.parts and path.is_file():
+        otherwise = ", or repeat when the network is available" if file.url else ""
+        return f"; set STEPLINE_MIRROR to a folder that contains it{otherwise}"
+    *_, folder = file.wanted.path.split("/")[:-1][:2]
+    alike = (path for path in sorted(root.rglob(Path(file.path).name)) if folder in path.parent.parts)
+    for path in (root / file.wanted.path, *alike):
+        if path.is_file():
             size = path.stat().st_size
             if not file.wanted.sha256:
                 return f"; the mirror has it as {path.relative_to(root)}: move it to {file.wanted.path}"
-            problem = f"{size} of {file.wanted.size} bytes" if size != file.wanted.size else "a different checksum"
+            problem = f"{size} of {file.wanted.size} bytes" if size != file.wanted.size else "another sha256"
             return f"; the mirror's {path.relative_to(root)} has {problem}: replace it"
     return f"; the mirror {root} does not contain it (sha256 {file.wanted.sha256 or 'not known'})"
 

@@ -14,7 +14,7 @@ from stepline.datasets.dataset import Dataset
 from stepline.errors import ConfigError
 from stepline.io import read_json
 from stepline.needs import Need
-from stepline.pipeline import STAGES, Demand, Pipeline
+from stepline.pipeline import Demand, Pipeline
 
 
 def is_backbone(name: str, config: Config) -> bool:
@@ -70,11 +70,11 @@ class Footage:
     ) -> "Footage":
         """Return a dataset of which only features are computed.
 
-        predictions: returns the predictions that read the videos themselves. sound: whether audio, shots and
-        transcripts are computed too.
+        predictions: returns the predictions that read the videos themselves. sound: whether transcripts are computed
+        too, from audio.
         """
         backbones = tuple(name for name in names if is_backbone(name, config))
-        demand = _Demand(backbones, predictions, STAGES if sound else ("features",))
+        demand = _Demand(backbones, predictions, ("speech", "features") if sound else ("features",))
         return cls(Pipeline(config, dataset, demand), key, names)
 
     @property

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stepline.benchmark import Benchmark
+from stepline.benchmark.outside import PREFIX, described
 from stepline.benchmarks.hirest.benchmark import Hirest
 from stepline.benchmarks.htstep.benchmark import Htstep
 from stepline.benchmarks.oepp.benchmark import Oepp
@@ -108,7 +109,7 @@ def released(name: str, release: str, config: Mapping[str, Any]) -> Released:
 
 def _external(name: str, folder: Path) -> type[Benchmark[Any]]:
     """Return the class ``BENCHMARK`` of a custom benchmark's package, which is imported once."""
-    module = f"stepline_benchmark_{name}"
+    module = f"{PREFIX}{name}"
     if module not in sys.modules:
         spec = spec_from_file_location(module, folder / "__init__.py", submodule_search_locations=[str(folder)])
         if spec is None or spec.loader is None or not (folder / "__init__.py").is_file():
@@ -116,9 +117,10 @@ def _external(name: str, folder: Path) -> type[Benchmark[Any]]:
         sys.modules[module] = module_from_spec(spec)
         try:
             spec.loader.exec_module(sys.modules[module])
-        except (ImportError, SyntaxError) as error:
+        except Exception as error:
+            said = described(error, folder)
             del sys.modules[module]
-            raise ConfigError(f"config: benchmarks.{name}: {folder} cannot be imported: {error}") from None
+            raise ConfigError(f"config: benchmarks.{name}: {folder} cannot be imported: {said}") from error
     found = getattr(sys.modules[module], "BENCHMARK", None)
     if not (isinstance(found, type) and issubclass(found, Benchmark)):
         raise ConfigError(f"config: benchmarks.{name}: {folder}/__init__.py has no BENCHMARK, a subclass of Benchmark")

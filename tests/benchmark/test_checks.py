@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from stepline.benchmark import Kind, Metric
-from stepline.benchmark.checks import check_class
+from stepline.benchmark.checks import check_class, check_videos
+from stepline.datasets.schema import Video
 from stepline.errors import ConfigError
 from tests.benchmark.tiny import Drawn, Tiny, tiny
 
@@ -119,3 +120,33 @@ def test_a_data_set_is_declared_and_listed_by_a_release(
     with pytest.raises(ConfigError) as error:
         check_class(made)
     assert str(error.value).startswith(f"OwnTiny.{problem}")
+
+
+def test_a_declared_data_set_that_the_class_does_not_have_is_one_line(
+    made: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tiny, "datasets", {"first": Tiny.datasets["first"]})
+    with pytest.raises(ConfigError) as error:
+        check_class(made)
+    assert str(error.value) == (
+        f"{made.folder}/tables.yaml: datasets: OwnTiny.datasets has no 'second', only first: remove it, or override "
+        "`datasets`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("videos", "problem"),
+    [
+        ([Video(id="a"), Video(id="b"), Video(id="a")], "'a' is listed twice: list each video once"),
+        ([Video(id="a/b")], "video id 'a/b' is not allowed: use at most 128 bytes of letters, digits, "),
+        ([Video(id="a", split="dev")], "'a' has the split 'dev'; choose from train, val, test"),
+        ([Video(id="a", duration_s="60")], "'a' has the duration '60'; give a number of seconds"),
+        (["a"], "'a' is not a Video whose id is text"),
+        ([Video(id=1)], "Video(id=1, "),
+    ],
+)
+def test_a_video_that_is_not_valid_is_one_line(videos: Any, problem: str) -> None:
+    check_videos("Toy.videos", [Video(id="a", split="val", duration_s=60), Video(id="b")])
+    with pytest.raises(ConfigError) as error:
+        check_videos("Toy.videos", videos)
+    assert str(error.value).startswith(f"Toy.videos: {problem}")

@@ -28,7 +28,6 @@ def test_a_file_is_held_by_the_mirror_or_else_by_the_fetched_folder(
     mirror.write_bytes(CONTENT)
     monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path / "mirror"))
     assert released.held("second", FILE) == mirror.resolve()
-    assert released.held("second", "other.json") is None
     fetch_release(released, "second")
     assert released.held("second", FILE) == mirror.resolve()
     mirror.unlink()
@@ -55,6 +54,15 @@ def test_a_fetched_file_that_has_changed_is_one_line(released: Released) -> None
         ReleaseError, match="^datasets/tiny/first/numbers.json has changed since it was fetched: run `step"
     ):
         released.held("first", FILE)
+
+
+def test_a_file_that_the_release_does_not_list_is_one_line_before_and_after_it_is_fetched(released: Released) -> None:
+    line = "^tiny/first lists no file number.json: add it to the list of its files .*, or name one .* as numbers.json$"
+    for _ in range(2):
+        for find in (released.held, released.release_file):
+            with pytest.raises(ReleaseError, match=line):
+                find("first", "number.json")
+        write_releases()
 
 
 class TestListedFiles:

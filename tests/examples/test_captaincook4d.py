@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from stepline.datasets.demo import script
 from tests.conftest import ROOT, made_once, snakemake
-from tests.docs.conftest import cut
+from tests.docs.conftest import cut, environment
 from tests.workflow.runs import by_entry
 
 EXAMPLE = ROOT / "examples/captaincook4d"
@@ -161,3 +162,13 @@ class TestMadeAnnotation:
         page = (made / "work/results/captaincook4d/report.html").read_text()
         assert "CaptainCook4D" in page
         assert "Nearest mean" in page
+
+    @pytest.mark.slow
+    def test_a_timeline_has_sound_speech_and_steps_and_no_shots(self, made: Path) -> None:
+        words = ["stepline", "show", "captaincook4d", "1_4", "--entry", "linear"]
+        known = environment(STEPLINE_MIRROR=str(made / "mirror"))
+        done = subprocess.run(words, cwd=made / "work", env=known, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        page = (made / "work" / done.stdout.strip()).read_text()
+        assert {*re.findall('"kind":"([a-z]+)"', page)} == {"wave", "spans", "strip"}
+        assert not {"shots", "thumbnails"} & {path.name for path in (made / "work/datasets/captaincook4d").iterdir()}

@@ -19,6 +19,7 @@ from stepline.features.extract import Work, extract
 from stepline.io import read_json
 from stepline.media.prepare import Media, prepare
 from stepline.media.process import Decoder
+from stepline.pipeline import STAGES
 from stepline.report.thumbnails import write_thumbnails
 from stepline.report.with_media import media_of
 from stepline.shots import Detection, detect
@@ -79,7 +80,7 @@ def test_one_pass_gives_what_the_stages_give(videos: list[Record], passes: list[
         [f"{work} {name}" for name in ("a", "b", "cut") for work in ("batches", "decode")] + ["decode_salvaged cut"]
     )
     passes.clear()
-    features("together", media_of(CONFIG, "mine"))
+    features("together", media_of(CONFIG, "mine", STAGES))
     assert sorted(passes) == ["batches cut", "decode a", "decode b", "decode cut"]
     pictures = [path.name for path in sorted(Path("datasets/mine/thumbnails").rglob("*.jpg"))]
     assert len(pictures) == 6
@@ -92,10 +93,10 @@ def test_one_pass_gives_what_the_stages_give(videos: list[Record], passes: list[
 
 
 def test_media_that_are_there_are_not_made_again(videos: list[Record], passes: list[str]) -> None:
-    features("together", media_of(CONFIG, "mine"))
+    features("together", media_of(CONFIG, "mine", STAGES))
     kept = (paths.media("mine") / "a/scores.parquet").stat().st_ino
     passes.clear()
-    features("other", media_of(CONFIG, "mine"))
+    features("other", media_of(CONFIG, "mine", STAGES))
     assert sorted(passes) == ["batches a", "batches b", "batches cut", "decode cut"]
     assert (paths.media("mine") / "a/scores.parquet").stat().st_ino == kept
 
@@ -103,16 +104,15 @@ def test_media_that_are_there_are_not_made_again(videos: list[Record], passes: l
 def test_spans_and_pictures_that_are_not_turned_are_left_to_the_stages(tmp_path: Path, passes: list[str]) -> None:
     record = replace(present(make(tmp_path / "a.mp4", CFR_25)), spans=[[0.5, 1.5]], duration_s=3.0)
     write_availability(LISTED, [record])
-    features("together", media_of(CONFIG, "mine"))
+    features("together", media_of(CONFIG, "mine", STAGES))
     assert passes == ["batches a"]
     stored = config.validate({"datasets": {"mine": {"videos": "."}}, "media": {"orientation": "stored"}})
-    assert media_of(stored, "mine").next_of is None
-    spoken = config.validate({"datasets": {"mine": {"videos": ".", "stages": ["shots", "speech"]}}})
-    assert media_of(spoken, "mine").next_of is None
+    assert media_of(stored, "mine", STAGES).next_of is None
+    assert media_of(CONFIG, "mine", ("shots", "speech")).next_of is None
 
 
 def test_shots_by_the_same_options_are_kept(videos: list[Record]) -> None:
-    features("together", media_of(CONFIG, "mine"))
+    features("together", media_of(CONFIG, "mine", STAGES))
     shots = paths.shots("mine") / "a.parquet"
     inode = shots.stat().st_ino
     stages()

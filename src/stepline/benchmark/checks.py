@@ -2,12 +2,14 @@
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from stepline.availability import check_video_id
 from stepline.benchmark.source import module_file, module_of
-from stepline.config.declarations import declaration
-from stepline.errors import ConfigError
+from stepline.config.declarations import TABLES, declaration
+from stepline.datasets.schema import SPLITS, Video
+from stepline.errors import ConfigError, ReleaseError
 
 if TYPE_CHECKING:
     from stepline.benchmark.declared import Declared
@@ -56,15 +58,41 @@ def _check_releases(plan: "Declared[Any]") -> None:
             f"{type(plan).__name__}.released: its name is {plan.released.name!r}, and the configuration names the "
             f"benchmark {plan.name!r}: use one name"
         )
+    declared = declaration(plan.folder).get("datasets", ())
     for name, dataset in plan.datasets.items():
         if name in plan.config["datasets"]:  # the user's own
             continue
         where = f"datasets[{name!r}]"
-        _choose(plan, "datasets", [name], declaration(plan.folder).get("datasets", ()))
+        known = [f"{plan.name}/{each}" for each in plan.released.known]
+        _choose(plan, "datasets", [name], declared)
         _choose(plan, f"{where}.name", [dataset.name], [name])
-        _choose(
-            plan, f"{where}.listed_by", [dataset.listed_by], [f"{plan.name}/{each}" for each in plan.released.known]
-        )
+        _choose(plan, f"{where}.listed_by", [dataset.listed_by], known)
+    for name in declared:
+        if name not in plan.datasets:
+            raise ConfigError(
+                f"{plan.folder / TABLES}: datasets: {type(plan).__name__}.datasets has no {name!r}, only "
+                f"{', '.join(plan.datasets) or 'none'}: remove it, or override `datasets`"
+            )
+
+
+def check_videos(where: str, videos: Sequence[Video]) -> None:
+    """Raise ConfigError if an id is not allowed or occurs twice, or if a split or a duration is not allowed."""
+    listed = set[str]()
+    for video in videos:
+        if not (isinstance(video, Video) and isinstance(video.id, str)):
+            raise ConfigError(f"{where}: {video!r} is not a Video whose id is text")
+        try:
+            check_video_id(video.id)
+        except ReleaseError as error:
+            raise ConfigError(f"{where}: {error}") from None
+        if video.id in listed:
+            raise ConfigError(f"{where}: {video.id!r} is listed twice: list each video once")
+        if video.split not in (*SPLITS, None):
+            known = ", ".join(SPLITS)
+            raise ConfigError(f"{where}: {video.id!r} has the split {video.split!r}; choose from {known}")
+        if not isinstance(video.duration_s, int | float | None):
+            raise ConfigError(f"{where}: {video.id!r} has the duration {video.duration_s!r}; give a number of seconds")
+        listed.add(video.id)
 
 
 def _classes(where: str, method: str, declared: str) -> list[str]:

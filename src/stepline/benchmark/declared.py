@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 from stepline.backbones.registry import FRAME_BACKBONES
-from stepline.benchmark.checks import check_class
+from stepline.benchmark.checks import check_class, check_videos
 from stepline.benchmark.declaration import SHOWN, Declaration, read
 from stepline.benchmark.entries import AnyEntry, Entry, Job, Kind, Line, Table
 from stepline.benchmark.method import Method, Prediction
+from stepline.benchmark.outside import one_line
 from stepline.benchmark.source import module_of, scoring_digest, source_digest
 from stepline.benchmark.timed import InTime
 from stepline.benchmark.values import Values
@@ -141,15 +142,17 @@ class Declared(Generic[AnyEntry]):
 
         A video without a ``path`` is looked up in the mirror at ``<data set>/videos/<id>.mp4``.
         """
-        raise NotImplementedError
+        raise NotImplementedError("return the videos of the data set that `datasets` of tables.yaml names")
 
     def _listed(self, dataset: str) -> tuple[Video, ...]:
         if dataset not in self._listings:
             first = self.released.known[0]
             held = all(self.released.held(first, file.path) for file in self.released.release_files(first))
+            with one_line(self, "videos"):
+                videos = tuple(self.videos()) if held else ()
+            check_videos(f"{type(self).__name__}.videos", videos)
             self._listings[dataset] = tuple(
-                replace(video, path=video.path or f"{dataset}/videos/{video.id}.mp4")
-                for video in (self.videos() if held else ())
+                replace(video, path=video.path or f"{dataset}/videos/{video.id}.mp4") for video in videos
             )
         return self._listings[dataset]
 

@@ -16,10 +16,12 @@ def failed(error: SteplineError | ModuleNotFoundError | OSError, verb: str) -> i
     if isinstance(error, SteplineError):
         return fail(str(error), error.code)
     if isinstance(error, ModuleNotFoundError):
+        from stepline.benchmark.outside import how_to_import
         from stepline.pipeline import how_to_fill
 
         package = (error.name or "").partition(".")[0]
-        return fail(f"the package {package} is not installed: {how_to_fill(Need('package', package))}")
+        said = f"the package {package} is not installed: {how_to_fill(Need('package', package))}"
+        return fail(how_to_import(error) or said)
     if error.errno in FULL:
         let_output_go()
     if isinstance(error, FileNotFoundError) and error.filename:

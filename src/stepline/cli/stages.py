@@ -48,7 +48,7 @@ def _media(parsed: argparse.Namespace) -> None:
     config, name, shard = _shard(parsed)
     prepare(
         paths.availability(name, shard),
-        media_of(config, name),
+        media_of(config, name, pipeline(config, name).demand.stages),
         paths.manifest(paths.media(name), shard),
         limits=Limits(**config["media"]["limits"]),
         turn=partial(one_video, paths.features_lock(name, shard)) if _one_host() else nullcontext,
@@ -106,7 +106,7 @@ def _extract(parsed: argparse.Namespace) -> None:
         limits=Limits(**config["media"]["limits"]),
         damaged=config["media"]["damaged"],
         options=config["features"],
-        media=media_of(config, name) if with_media else None,
+        media=media_of(config, name, made.demand.stages) if with_media else None,
     )
 
 

@@ -25,13 +25,19 @@ def schema_of(benchmarks: dict[str, Path]) -> Schema:
 @cache
 def _schema(benchmarks: tuple[tuple[str, Path], ...]) -> Schema:
     core = packaged_yaml(Path(str(files("stepline").joinpath("config.schema.yaml"))))
-    forms, taken = core.pop("$defs"), {"weights"}
+    forms, taken = core.pop("$defs"), {"weights": ""}
     dataset, parts = forms["dataset"]["properties"], core["properties"]
     for name, folder in benchmarks:
         declared, own = declaration(folder), options(folder)
         studies = declared.get("studies", {name: {}})
-        if clash := sorted(studies.keys() & (parts.keys() | taken)):
+        names = dict.fromkeys([*studies, *declared.get("datasets", [])], name)
+        if clash := sorted(studies.keys() & parts.keys() | names.keys() & {"weights"}):
             raise ConfigError(f"config: benchmarks: {clash[0]!r} is taken; choose another name")
+        if both := sorted(names.keys() & taken.keys()):
+            raise ConfigError(
+                f"config: benchmarks: {taken[both[0]]} and {name} both have the name {both[0]!r}, their own or one in "
+                "`datasets` of tables.yaml: choose another name"
+            )
         known = forms | own.get("$defs", {}) | {"benchmark": _form(declared, own)}
         try:
             parts |= {key: _whole(_study(study), known) for key, study in studies.items()}
@@ -43,7 +49,7 @@ def _schema(benchmarks: tuple[tuple[str, Path], ...]) -> Schema:
         for key in () if is_packaged(folder) else studies:  # tests check the packaged ones, and checking is slow
             if odd := wrong(defaults_of(parts[key]), parts[key]):
                 raise ConfigError(f"{folder}: a default is not allowed: {odd}")
-        taken |= {*studies, *declared.get("datasets", [])}
+        taken |= names
     parts["datasets"]["propertyNames"]["not"] = {"enum": sorted(taken)}
     return _whole(core, forms)  # type: ignore[no-any-return]
 

@@ -5,6 +5,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from lzma import LZMAError
 from os.path import commonpath
 from pathlib import Path
@@ -75,8 +76,9 @@ class Released(Dataset):
         """Return a file of a release, from the mirror or else from its fetched folder; None if neither has it.
 
         So a list of videos is the same before and after a job fetches the release. Raises ReleaseError if the fetched
-        file has changed.
+        file has changed, or the release has no file at this path.
         """
+        self._check_listed(release, path)
         found = next((file.find() for file in self.release_files(release) if file.path == path), None)
         fetched = not found and (self.folder(release) / "release.json").exists()
         return self.release_file(release, path) if fetched else found
@@ -87,8 +89,24 @@ class Released(Dataset):
         return commonpath(urls).replace(":/", "://", 1) if urls else ""
 
     def release_file(self, release: str, path: str) -> Path:
-        """Return a file of the release by its path; raise ReleaseError if it has changed since it was fetched."""
-        return checked_file(self.folder(release), path, study=self.name, name=release)
+        """Return a file of the release by its path.
+
+        Raises ReleaseError if it has changed since it was fetched, or the release has no file at this path.
+        """
+        try:
+            return checked_file(self.folder(release), path, study=self.name, name=release)
+        except ReleaseError:
+            self._check_listed(release, path)
+            raise
+
+    def _check_listed(self, release: str, path: str) -> None:
+        listed = [file.path for file in self.release_files(release)]
+        if listed and path not in listed:
+            near = ", ".join(get_close_matches(path, listed) or listed[:3])
+            raise ReleaseError(
+                f"{self.name}/{release} lists no file {path}: add it to the list of its files (files.csv in the "
+                f"folder of your own benchmark), or name one of them, such as {near}"
+            )
 
 
 def listed_files(listing: Path, study: str, source: str, release: str) -> tuple[ReleaseFile, ...]:

@@ -1,5 +1,6 @@
 """Shots and thumbnails of a video, computed in the same pass as its media."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -10,7 +11,6 @@ from stepline.availability import Record
 from stepline.config import Config
 from stepline.io import write_bytes
 from stepline.media.prepare import Media
-from stepline.pipeline import configured_stages
 from stepline.report.thumbnails import SAMPLES_PER_S, Samples, files_of
 from stepline.shots import Detection, detect_in
 
@@ -55,9 +55,9 @@ class ShotsAndPictures:
                     write_bytes(file, self._file.read(length))
 
 
-def media_of(config: Config, dataset: str) -> Media:
-    """Return the media of a data set, with shots and thumbnails if these are configured and videos are upright."""
-    shown = config["media"]["orientation"] == "upright" and "pictures" in configured_stages(config, dataset)
+def media_of(config: Config, dataset: str, stages: Collection[str]) -> Media:
+    """Return the media of a data set, with shots and thumbnails if ``pictures`` is a stage and videos are upright."""
+    shown = config["media"]["orientation"] == "upright" and "pictures" in stages
     folder, detection = paths.media(dataset), Detection(**config["shots"])
 
     def after(record: Record) -> ShotsAndPictures:

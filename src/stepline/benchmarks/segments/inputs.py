@@ -13,7 +13,7 @@ class SegmentInputs(Inputs[StepRecognition]):
 
     def load(self, split: str) -> Iterable[Segment]:
         """Return the segments of a split."""
-        return self.benchmark.segments(self.release, split)
+        return self.benchmark.checked_segments(self.release, split)
 
     @cached_property
     def steps(self) -> Mapping[str, Sequence[str]]:

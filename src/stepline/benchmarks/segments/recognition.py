@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from stepline.benchmark import (
@@ -20,7 +21,9 @@ from stepline.benchmark import (
     UnavailableError,
     Values,
 )
+from stepline.benchmark.outside import one_line
 from stepline.datasets.schema import SPLITS
+from stepline.errors import ConfigError
 from stepline.needs import Need, absent
 
 if TYPE_CHECKING:
@@ -97,7 +100,30 @@ class StepRecognition(Benchmark[Entry]):
 
     def segments(self, release: str, split: str) -> Iterable[Segment]:
         """Yield the segments of a split; those of one video are together."""
-        raise NotImplementedError
+        raise NotImplementedError("yield the segments of a split")
+
+    def checked_segments(self, release: str, split: str) -> list[Segment]:
+        """Return the segments of a split; raise ConfigError if `segments` fails or yields a segment that is impossible.
+
+        A segment is in its video if it starts at 0 or later, ends after it starts, and has its middle before the end.
+        """
+        with one_line(self, "segments"):
+            found = list(self.segments(release, split))
+            for each in found:
+                middle_s = (each.start_s + each.end_s) / 2
+                if not 0 <= each.start_s < each.end_s or not middle_s <= each.duration_s:
+                    raise ConfigError(
+                        f"{type(self).__name__}.segments: {each.start_s} to {each.end_s} s is not a segment of "
+                        f"{each.video!r}, which has {each.duration_s} s"
+                    )
+        last = {each.video: each for each in found}
+        for each, after in pairwise(found):
+            if after.video != (video := each.video) and (late := last[video]) is not each:
+                raise ConfigError(
+                    f"{type(self).__name__}.segments: {after.video!r} comes between two segments of {video!r}, "
+                    f"{each.start_s} to {each.end_s} s and {late.start_s} to {late.end_s} s: keep a video's together"
+                )
+        return found
 
     def texts(self, release: str) -> Mapping[str, str]:
         """Return the text of each step that is not its own text."""
@@ -107,7 +133,7 @@ class StepRecognition(Benchmark[Entry]):
         """Return the counts of a release; raise UnavailableError if it is absent."""
         if not self.release_manifest(release).exists():
             raise UnavailableError(Need("release", f"{self.name}/{release}"))
-        found = [each for split in SPLITS for each in self.segments(release, split)]
+        found = [each for split in SPLITS for each in self.checked_segments(release, split)]
         duration_s = {each.video: each.duration_s for each in found}
         trained = {(each.procedure, each.step) for each in self.segments(release, "train")}
         return {
