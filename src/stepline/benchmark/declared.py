@@ -131,9 +131,13 @@ class Declared(Generic[AnyEntry]):
     @cached_property
     def datasets(self) -> Mapping[str, Dataset]:
         """The data sets with its videos, by name: one, of `videos`, if ``datasets`` of ``tables.yaml`` names it."""
-        listed_by = f"{self.name}/{self.released.known[0]}"
         return {
-            name: Dataset(name=name, title=self.title, videos=partial(self._listed, name), listed_by=listed_by)
+            name: Dataset(
+                name=name,
+                title=self.title,
+                videos=partial(self._listed, name),
+                listed_by=f"{self.name}/{self.released.known[0]}",
+            )
             for name in declaration(self.folder).get("datasets", ())[:1]
         }
 

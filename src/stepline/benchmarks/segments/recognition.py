@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from stepline.benchmark import (
@@ -133,15 +133,15 @@ class StepRecognition(Benchmark[Entry]):
         """Return the counts of a release; raise UnavailableError if it is absent."""
         if not self.release_manifest(release).exists():
             raise UnavailableError(Need("release", f"{self.name}/{release}"))
-        found = [each for split in SPLITS for each in self.checked_segments(release, split)]
-        duration_s = {each.video: each.duration_s for each in found}
-        trained = {(each.procedure, each.step) for each in self.segments(release, "train")}
+        segments = {split: self.checked_segments(release, split) for split in SPLITS}
+        steps = {split: [(each.procedure, each.step) for each in found] for split, found in segments.items()}
+        duration_s = {each.video: each.duration_s for found in segments.values() for each in found}
         return {
             "videos": len(duration_s),
-            "segments": len(found),
-            "steps": len({(each.procedure, each.step) for each in found}),
+            "segments": sum(map(len, steps.values())),
+            "steps": len({*chain(*steps.values())}),
             "hours": sum(duration_s.values()) / 3600,
-            "unseen": sum((each.procedure, each.step) not in trained for each in self.segments(release, "test")),
+            "unseen": sum(step not in steps["train"] for step in steps["test"]),
         }
 
     def missing_besides(self, entry: Entry, release: str) -> Sequence[Need]:
