@@ -50,10 +50,10 @@ def test_the_words_of_a_benchmark_are_known(made: Tiny) -> None:
 def test_a_kind_is_made_of_known_words(
     made: Tiny, monkeypatch: pytest.MonkeyPatch, kind: dict[str, Any], problem: str
 ) -> None:
-    monkeypatch.setattr(Tiny, "kinds", {"new": Kind(**{"method": "tiny:Drawn"} | kind)})
+    monkeypatch.setattr(Tiny, "kinds", {"fitted": Kind(**{"method": "tiny:Drawn"} | kind)})
     with pytest.raises(ConfigError) as error:
         check_class(made)
-    assert str(error.value).startswith(f"OwnTiny.kinds['new'].{problem}")
+    assert str(error.value).startswith(f"OwnTiny.kinds['fitted'].{problem}")
 
 
 def test_the_module_of_a_method_is_read_and_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_the_module_of_a_method_is_read_and_not_imported(tmp_path: Path, monkeyp
     monkeypatch.setattr(type(made), "__module__", "apart")
 
     def check(method: str) -> None:
-        monkeypatch.setattr(Tiny, "kinds", {"new": Kind(method=method)})
+        monkeypatch.setattr(Tiny, "kinds", {"fitted": Kind(method=method)})
         check_class(made)
 
     check("heavy:Linear")
@@ -75,7 +75,9 @@ def test_the_module_of_a_method_is_read_and_not_imported(tmp_path: Path, monkeyp
     assert made.method(Kind(method=":Here")) is here.Here
     with pytest.raises(ConfigError, match=r"'heavy:Part' is not allowed; choose from heavy:Linear$"):
         check("heavy:Part")
-    with pytest.raises(ConfigError, match=r"^OwnTiny.kinds\['new'\].method: .*/odd.py cannot be imported: .*line 1\)$"):
+    with pytest.raises(
+        ConfigError, match=r"^OwnTiny.kinds\['fitted'\].method: .*/odd.py cannot be imported: .*line 1\)$"
+    ):
         check("odd:Linear")
 
 

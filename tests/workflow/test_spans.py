@@ -63,8 +63,10 @@ def test_only_annotated_spans_are_decoded_and_other_segments_are_followed(
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert go(tmp_path) == []
 
-    segments.write_text("video,start_s,end_s,split\na,14,16,\nb,10,11,val\nb,20,22,val\n")
+    segments.write_text("video,start_s,end_s,label\na,14,16,\nb,10,11,\nb,20,22,\n")
     assert go(tmp_path) == [PAGE]
+    segments.write_text("video,start_s,end_s,split\na,14,16,\nb,10,11,val\nb,20,22,val\n")
+    assert {*go(tmp_path)} == {*RESULTS}
 
     configure(tmp_path, mine=mine, shard_hours=10)
     go(tmp_path)

@@ -39,6 +39,8 @@ def _choose(plan: "Declared[Any]", where: str, words: Iterable[str], known: Iter
 def _check_kinds(plan: "Declared[Any]") -> None:
     sees = [each.word for each in plan.sees]
     blocks = [key for key, block in plan.options.items() if isinstance(block, dict) and "seeds" in block]
+    entries = (plan.declares["entries"], plan.options["entries"])
+    used = {entry.get("kind") for listed in entries for entry in listed.values()}
     for name, kind in plan.kinds.items():
         rules = [kind.rule(key)[0] for key in kind.settings]
         shown = [word for rule in rules if isinstance(rule, Mapping) for words in rule.values() for word in words]
@@ -49,7 +51,8 @@ def _check_kinds(plan: "Declared[Any]") -> None:
         _choose(plan, f"kinds[{name!r}].sees", [*kind.sees, *shown], sees)
         _choose(plan, f"kinds[{name!r}].metrics", kind.metrics, plan.metrics)
         _choose(plan, f"kinds[{name!r}].splits", kind.splits if kind.method else (), plan.splits)
-        _choose(plan, f"kinds[{name!r}].options", filter(None, [kind.options]), blocks)
+        if name in used:  # a subclass need not have the options of kinds that none of its entries has
+            _choose(plan, f"kinds[{name!r}].options", filter(None, [kind.options]), blocks)
 
 
 def _check_releases(plan: "Declared[Any]") -> None:
