@@ -176,10 +176,6 @@ class Segments(StepRecognition):
         """The names of the missing weights of text towers."""
         return [name for tower in self._towers.values() if tower for name in tower.weights if not locate(name)]
 
-    def blind(self, entry: Entry, metric: str) -> str:
-        """Return the time prior, which sees only the times of segments; for the other such baselines, themselves."""
-        return entry.id if entry.kind_name == "prior" else "time-prior" if entry.kind.method else ""
-
     def shown_options(self, entry: Entry, release: str) -> Mapping[str, Option]:
         """Return none: a line names its backbone."""
         return {}

@@ -152,6 +152,11 @@ class StepRecognition(Benchmark[Entry]):
         """Return the splits of the metric: all for counts."""
         return super().split(entry, metric) if entry.kind.method else "all"
 
+    def blind(self, entry: Entry, metric: str) -> str:
+        """Return the last entry of the kind `prior`, which sees only times; for such an entry, itself."""
+        priors = [each.id for each in self.entries.values() if each.kind_name == "prior" and entry.kind.method]
+        return entry.id if entry.id in priors else next(reversed(priors), "")
+
     def inputs(self, job: Job) -> "SegmentInputs":
         """Return the inputs of a job."""
         from stepline.benchmarks.segments.inputs import SegmentInputs
