@@ -23,9 +23,8 @@ def ended_s() -> float:
 def test_a_process_counts_while_it_runs_and_once_it_has_ended() -> None:
     cpu_s = import_module("measure").cpu_s
     command = [sys.executable, "-c", SPENDS]
-    begin_s = ended_s()
+    begin_s, before_s = ended_s(), cpu_s()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        before_s = cpu_s()
         assert process.stdout is not None
         assert process.stdout.readline() == "spent\n"
         running_s = cpu_s() - before_s
