@@ -15,12 +15,13 @@ class Kind:
     method: ``MODULE:CLASS``, with the module relative to the benchmark's package, such as ``methods.linear:Linear``,
     ``:Linear`` in the package's ``__init__``, or a whole name that begins with ``stepline.``; None if nothing is
     predicted. revision: of its code; raise it with a change that alters numbers. options: the block of the
-    configuration with its training options, including ``seeds``; "" if nothing is fitted. sees: keywords of the inputs it always sees. settings: the settings of an entry:
-    allowed values by key, each with keywords of the inputs it adds; ``int`` allows any number from 1, ``str`` the id of
-    another entry. A tuple of one of these and None is an optional setting. metrics: the metrics that can score its
-    predictions; () means all. splits: the splits on which its entries are evaluated by default. drawn: whether it draws
-    random numbers, so that an entry has ``seeds``. decoded: whether its jobs decode videos. environment: the conda
-    environment of its jobs. scored_in: the environment of its scores. gpu: whether its jobs use a GPU if there is one.
+    configuration with its training options, including ``seeds``; "" if nothing is fitted. sees: keywords of the inputs
+    it always sees. settings: the settings of an entry: allowed values by key, each with keywords of the inputs it adds;
+    ``int`` allows any number from 1, ``str`` the id of another entry. A tuple of one of these and None is an optional
+    setting. metrics: the metrics that can score its predictions; () means all. splits: the splits on which its entries
+    are evaluated by default. drawn: whether it draws random numbers, so that an entry has ``seeds``. decoded: whether
+    its jobs decode videos. environment: the conda environment of its jobs. scored_in: the environment of its scores.
+    gpu: whether its jobs use a GPU if there is one.
     """
 
     method: str | None
