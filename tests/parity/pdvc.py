@@ -22,9 +22,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 """The settings of each variant of the released code that differ from our defaults."""
 FACTOR = 5
-"""The largest allowed error, as a multiple of the released code's own float32 noise."""
-CAPTION_NOISE = 3e-4
-"""The released code's float32 noise in captions at full size, which the manifest does not contain."""
+"""The largest allowed error, as a multiple of float32 noise: the release's in the manifest, or ours if it is larger."""
+RUNS = 3
+"""The runs in float32 that measure our noise."""
 INPUTS = {"recipe_json", "features", "duration_s", "segments_s", "caption_ids", "video_mask", "margin", "stable_words"}
 ARGS = {
     "nheads": "heads",
@@ -98,9 +98,10 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
             for variant in variants:
                 network = network_of(tensors, **settings | VARIANTS[variant])
                 videos = _Case(network, golden, case)
-                ours = videos.outputs()
+                ours = [videos.outputs(number) for number in range(RUNS)]
+                exact = videos.outputs()
                 for prefix in [f"{case}/{variant}/", *[f"{case}/"] * (variant == variants[0])]:
-                    yield from _compared(ours, videos, golden, prefix, noise)
+                    yield from _compared(ours, exact, videos.alone, golden, prefix, noise)
 
 
 def network_of(tensors: Mapping[str, Tensor], **settings: Any) -> Pdvc:
@@ -177,14 +178,30 @@ class _Case:
         self.captions = [torch.from_numpy(golden[f"{member}/caption_ids"]) for member in members]
 
     @torch.inference_mode()
-    def outputs(self) -> dict[str, Array]:
-        """Return all outputs under their names in the golden file."""
-        network, config = self.network, self.network.config
-        given = self.segments if config.proposals == "ground_truth" else None
-        embedded = network.embed(self.features, self.durations_s, self.lengths)
+    def outputs(self, run: int | None = None) -> dict[str, Array]:
+        """Return all outputs under their names in the golden file.
+
+        run: 0 for float32; from 1, float32 with features that differ by one unit in the last place; None for float64.
+        """
+        dtype = torch.float64 if run is None else torch.float32
+        features, segments = self.features.to(dtype), [each.to(dtype) for each in self.segments]
+        if run:
+            up = torch.rand(features.shape, generator=torch.Generator().manual_seed(run)) < 1 / 2
+            features = features.nextafter(torch.where(up, torch.inf, -torch.inf))
+        torch.set_default_dtype(dtype)
+        try:
+            return {name: each.numpy() for name, each in self._found(features, segments).items() if each is not None}
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+    def _found(self, features: Tensor, segments: list[Tensor]) -> Mapping[str, Any]:
+        network = self.network.to(features.dtype)
+        config = network.config
+        given = segments if config.proposals == "ground_truth" else None
+        embedded = network.embed(features, self.durations_s, self.lengths)
         rows, levels = network.encode(embedded)
         found: dict[str, Any] = {
-            "target_boxes": as_boxes(self.segments[0]),
+            "target_boxes": as_boxes(segments[0]),
             "levels": levels.lengths,
             "valid_ratios": levels.filled,
             "mask_flatten": levels.padding,
@@ -194,9 +211,9 @@ class _Case:
         }
         layers = network.layers(rows, levels, given)
         about: dict[str, Any] = {"durations_s": self.durations_s, "lengths": self.lengths}
-        losses = network.losses(self.features, self.segments, self.captions, **about)
+        losses = network.losses(features, segments, self.captions, **about)
         for number, layer in enumerate(layers):
-            matched = match(config, layer.predicted, self.segments)
+            matched = match(config, layer.predicted, segments)
             parts = {
                 "queries": layer.queries,
                 "reference": layer.reference,
@@ -207,7 +224,7 @@ class _Case:
                 "boxes_of_eval_mode": _with_length(layer.predicted.boxes, layer.reference),
                 **{f"{name}/matched_query": matched.query[matched.video == n] for n, name in enumerate(self.names)},
                 **{LOSSES[name]: loss for name, loss in losses[number].items()},
-                **self._logged(layer.predicted.boxes, matched),
+                **self._logged(layer.predicted.boxes, matched, segments),
             }
             if self.alone:
                 asked = network.asked(layer, matched.video, matched.query)
@@ -226,15 +243,16 @@ class _Case:
             best = likelihoods.amax(dim=2)
             found |= {f"{name}/tokens": tokens, f"{name}/logprobs": likelihoods}
             found |= {f"{name}/token_logprobs": best, f"{name}/score": (best * (tokens > 0)).sum(dim=1)}
-        return {name: each.numpy() for name, each in found.items() if each is not None}
+        return found
 
-    def _logged(self, boxes: Tensor, matched: Matched) -> Mapping[str, Tensor]:
+    @staticmethod
+    def _logged(boxes: Tensor, matched: Matched, segments: list[Tensor]) -> Mapping[str, Tensor]:
         """Return the values that the release logs only; with one class it counts no query as a segment."""
-        n = torch.tensor([float(len(each)) for each in self.segments])
+        n = torch.tensor([float(len(each)) for each in segments])
         paired = boxes[matched.video, matched.query]
-        together = [as_segments(each) for each in torch.split(paired, [len(each) for each in self.segments])]
+        together = [as_segments(each) for each in torch.split(paired, [len(each) for each in segments])]
         own = [overlaps(each[:, None], each)[0].triu(1).sum() / (len(each) * (len(each) - 1) / 2) for each in together]
-        difference = (paired - as_boxes(torch.cat(self.segments))).abs().sum()
+        difference = (paired - as_boxes(torch.cat(segments))).abs().sum()
         return {
             "loss_bbox": difference / n.sum(),
             "loss_self_iou": torch.stack(own).sum(),
@@ -273,49 +291,62 @@ def _every(video: int, queries: Tensor) -> Sequence[Tensor]:
 
 
 def _compared(
-    ours: Mapping[str, Array], case: _Case, golden: Golden, prefix: str, noise: Mapping[str, float]
+    ours: Sequence[Mapping[str, Array]],
+    exact: Mapping[str, Array],
+    alone: bool,
+    golden: Golden,
+    prefix: str,
+    noise: Mapping[str, float],
 ) -> Iterator[Output]:
-    """Yield the outputs that the golden file has under a prefix."""
+    """Yield the outputs that the golden file has under a prefix.
+
+    ours: the outputs of the runs in float32. exact: those in float64. alone: whether they are of one video. noise: the
+    release's, by output.
+    """
     for name, reference in golden.items():
         rest = name.removeprefix(prefix)
         if not name.startswith(prefix) or name.rpartition("/")[2] in INPUTS or rest.partition("/")[0] in VARIANTS:
             continue
-        array = ours[rest.removesuffix("_first64")]
-        if rest.endswith("_first64"):
-            array = array[..., :64]
-        if case.alone and not rest.startswith("greedy/") and array.shape == (1, *reference.shape):
-            array = array[0]
+        *arrays, precise = (each[rest.removesuffix("_first64")] for each in (*ours, exact))
         if rest.startswith("greedy/"):
-            of = name.rpartition("/")[0]
-            words = _decided(*(golden[f"{of}/{part}"] for part in ("stable_words", "margin", "token_logprobs")))
-            array, reference = _stable(array, reference, words, golden[f"{of}/tokens"].shape[1])
-        yield Output(name, array, reference, _tolerance(rest, noise))
+            of, part = name.rpartition("/")[0], rest.rpartition("/")[0]
+            width = golden[f"{of}/tokens"].shape[1]
+            likelihoods = [_fitted(each[f"{part}/token_logprobs"], width) for each in (*ours, exact)]
+            uncertain = FACTOR * np.max([np.abs(each - likelihoods[-1]) for each in likelihoods], axis=0)
+            margin = golden[f"{of}/margin"][:, :width]
+            words = _decided(golden[f"{of}/stable_words"], margin, uncertain)
+            *arrays, precise, reference = (_stable(each, words, margin) for each in (*arrays, precise, reference))
+        elif alone and precise.shape == (1, *precise.shape[1:]) and reference.ndim < precise.ndim:
+            *arrays, precise = (each[0] for each in (*arrays, precise))
+        if rest.endswith("_first64"):
+            *arrays, precise = (each[..., :64] for each in (*arrays, precise))
+        parts = rest.removesuffix("_first64").removesuffix("_of_eval_mode").split("/")
+        theirs = noise.get("/".join(dict.fromkeys((parts[0], parts[-1]))), 0)
+        noisiest = max(theirs, *(Output(name, each, precise).error for each in arrays))
+        yield Output(name, arrays[0], reference, max(TOLERANCE, FACTOR * noisiest))
 
 
-def _tolerance(name: str, noise: Mapping[str, float]) -> float:
-    """Return the largest allowed error of an output: from its noise, or the backbones' tolerance for shallow ones."""
-    parts = name.removesuffix("_first64").removesuffix("_of_eval_mode").split("/")
-    of_any_video = "/".join(dict.fromkeys((parts[0], parts[-1])))
-    if of_any_video in noise:
-        return FACTOR * noise[of_any_video]
-    return FACTOR * CAPTION_NOISE if parts[0] == "greedy" else TOLERANCE
+def _decided(words: Array, margin: Array, uncertain: Array) -> Array:
+    """Return the number of words of each caption to compare, with its end: up to the first that noise can change.
 
-
-def _decided(words: Array, margin: Array, likelihood: Array) -> Array:
-    """Return the number of words of each caption to compare: the stable words before the first that noise can change.
-
-    If the margin between the two best words is below the released code's float32 noise in the log likelihood, a
-    different CPU may choose the other word, and then different words after it.
+    words: those that the release chose in float64 too. margin: between the log likelihoods of the two best words, 0
+    after the end. If it is below their uncertainty, another CPU may choose the other word, and other words after it.
     """
-    noisy = (margin < CAPTION_NOISE * np.abs(likelihood)) & (np.arange(margin.shape[1]) < words[:, None])
-    return np.where(noisy.any(axis=1), noisy.argmax(axis=1), words)
+    safe = (margin > uncertain) & (np.arange(margin.shape[1]) < words[:, None])
+    decided: Array = np.logical_and.accumulate(safe, axis=1).sum(axis=1)
+    return decided
 
 
-def _stable(ours: Array, reference: Array, words: Array, width: int) -> tuple[Array, Array]:
-    """Return the parts of two arrays of captions that do not depend on rounding; a score depends on all words."""
-    if reference.ndim == 1:
-        return ours[words == width], reference[words == width]
-    counted = np.arange(width) < words[:, None]
-    fitted = np.zeros((*ours.shape[:1], width, *ours.shape[2:]), ours.dtype)
-    fitted[:, : ours.shape[1]] = ours[:, :width]
-    return fitted[counted], reference[counted]
+def _stable(values: Array, words: Array, margin: Array) -> Array:
+    """Return the values of captions that do not depend on rounding; a score depends on all words."""
+    which = words == (margin > 0).sum(axis=1)
+    if values.ndim > 1:
+        values, which = _fitted(values, margin.shape[1]), np.arange(margin.shape[1]) < words[:, None]
+    stable: Array = values[which]
+    return stable
+
+
+def _fitted(values: Array, width: int) -> Array:
+    """Return (N, width, ...) values of words: a caption's last word has none after it, and some runs end earlier."""
+    missing = max(0, width - values.shape[1])
+    return np.pad(values[:, :width], ((0, 0), (0, missing), *[(0, 0)] * (values.ndim - 2)))
