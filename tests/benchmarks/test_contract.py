@@ -1,4 +1,4 @@
-"""What holds for every benchmark: each of the package on each of its studies, and a toy outside of it."""
+"""What holds for every benchmark: each of the package on each of its studies, and the examples outside of it."""
 
 import copy
 import functools
@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,27 +20,34 @@ import pytest
 
 from stepline import plans
 from stepline.backbones.weights import WEIGHTS, Weights, weights_of
-from stepline.benchmark import Benchmark, Job, Method
+from stepline.benchmark import Benchmark, Job, Method, Values
+from stepline.benchmark.declared import Declared
 from stepline.config import Config, defaults, validate
 from stepline.config.check import wrong
 from stepline.config.declarations import declaration, folders
 from stepline.config.schema import schema_of
+from stepline.datasets.schema import Video
 from stepline.errors import ConfigError
 from stepline.features.importing import Folder, import_folder
 from stepline.fetch import fetch_release
 from stepline.helpers import Plan
+from stepline.io import read_json
 from stepline.needs import Need
 from stepline.plans import BENCHMARKS, benchmarks, plan
 from stepline.runs.predictions import read_predictions, write_predictions
-from stepline.runs.table import table_rows
+from stepline.runs.report import write_report
+from stepline.runs.score import score
+from stepline.runs.table import table_rows, write_table
+from stepline.runs.verbs import Verbs, predict
 from stepline.spec import digest
 from stepline.tables import UNDECLARED, Row, read_paper
 from tests.benchmarks.copied import copy_once
 from tests.conftest import ROOT, made_once
-from tests.examples import test_toy
+from tests.examples import test_captaincook4d, test_toy
 
 STUDIES = [name for each in BENCHMARKS for name in each.studies]
-TOY = "toy"
+TOY, COOKING = "toy", "captaincook4d"
+"""The examples: a benchmark without videos, and one with videos, speech, texts and trained heads."""
 ASKED = {name: member for name, member in vars(Plan).items() if not name.startswith("_")}
 """What the rules may ask."""
 RULES = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "workflow/rules").glob("*.smk"))
@@ -49,28 +57,34 @@ Made = Benchmark[Any]
 
 
 @pytest.fixture(scope="session")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the toy; beside it stand its mirror, and a list of videos with labelled segments."""
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the examples, their mirror, and a list of videos with labelled segments."""
 
     def write(folder: Path) -> None:
+        test_captaincook4d.write_release(folder)
+        (folder / "example").rename(folder / COOKING)
+        (folder / "mirror" / COOKING / "videos").mkdir()
+        for video in test_captaincook4d.SECONDS:
+            (folder / "mirror" / COOKING / f"videos/{video}.mp4").write_bytes(b"x")
         shutil.copytree(test_toy.TOY, folder / TOY)
-        (folder / "mirror/toy").mkdir(parents=True)
+        (folder / "mirror/toy").mkdir()
         (folder / "mirror/toy/moments.json").write_text(json.dumps(test_toy.MOMENTS))
         (folder / "talks.csv").write_text("video,url\n" + "".join(f"{each},https://x/{each}\n" for each in "abc"))
         (folder / "labels.csv").write_text("video,start_s,end_s,label\na,0,1,x\nb,0,1,y\nc,0,1,x\n")
 
-    return made_once(tmp_path_factory, "contract-toy", write) / TOY
+    return made_once(tmp_path_factory, "contract-outside", write)
 
 
-@pytest.fixture(params=[*STUDIES, TOY])
-def config(request: pytest.FixtureRequest, toy: Path) -> Config:
+@pytest.fixture(params=[*STUDIES, TOY, COOKING])
+def config(request: pytest.FixtureRequest, outside: Path) -> Config:
     """A configuration of one study alone, all by default."""
     name: str = request.param
     if name == "segments":
-        videos, labels = (toy.with_name(file) for file in ("talks.csv", "labels.csv"))
+        videos, labels = (outside / file for file in ("talks.csv", "labels.csv"))
         talks = {"kind": "list", "videos": str(videos), "segments": str(labels), "backbones": ["eva_clip-hirest"]}
         return validate({"datasets": {"talks": talks}})
-    return validate({"benchmarks": {TOY: str(toy)}, name: {}} if name == TOY else {name: {}})
+    known = {"benchmarks": {name: str(outside / name)}} if name in (TOY, COOKING) else {}
+    return validate({**known, name: {}})
 
 
 @pytest.fixture
@@ -82,14 +96,14 @@ def made(config: Config) -> Made:
 @pytest.fixture
 def supplied(
     config: Config,
-    toy: Path,
+    outside: Path,
     real_data: Path,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Made:
     """The same with weights, banks, keys and options that are made up, and the releases that are at hand."""
     name = study(config)
-    monkeypatch.setenv("STEPLINE_MIRROR", str(toy.with_name("mirror") if name == TOY else real_data))
+    monkeypatch.setenv("STEPLINE_MIRROR", str(outside / "mirror" if name in (TOY, COOKING) else real_data))
     write_weights(monkeypatch)
     made = plan(config, name)
 
@@ -147,7 +161,7 @@ def write_banks(made: Made, rows: Path) -> None:
 
 def study(config: Config) -> str:
     """Return the name of the one that is configured."""
-    (name,) = config.keys() & {*STUDIES, TOY}
+    (name,) = config.keys() & {*STUDIES, TOY, COOKING}
     return str(name)
 
 
@@ -358,7 +372,17 @@ def others(value: Any, schema: Config) -> Iterator[Any]:
     yield from (each for each in known if each != value and wrong(each, schema) == "")
 
 
-ALIKE = ("histogram", "minilm", 7, 7.5, {"fraction": 0.5, "seed": 0}, "1M", "http://127.0.0.1:9", "crosstask")
+ALIKE = (
+    "histogram",
+    "eva_clip-hirest",
+    "minilm",
+    7,
+    7.5,
+    {"fraction": 0.5, "seed": 0},
+    "1M",
+    "http://127.0.0.1:9",
+    "crosstask",
+)
 """What an option that is a name, a list or nothing may be instead."""
 SELECTION = "it chooses what is computed, not how"
 RUNNING = "it decides how fast a job runs, and where"
@@ -435,6 +459,7 @@ TABLES = {
     "hirest": ["table2", "table3", "table4", "table5", "table6"],
     "htstep": ["table1", "table2", "table6"],
     TOY: ["table1"],
+    COOKING: ["table1"],
 }
 """In which all kinds and features of each benchmark stand."""
 
@@ -455,7 +480,7 @@ def computed(supplied: Made, monkeypatch: pytest.MonkeyPatch) -> Made:
     return plan(config, supplied.name)
 
 
-@pytest.mark.parametrize("config", ["spacewalk", "pss", "oepp", "htstep", TOY], indirect=True)
+@pytest.mark.parametrize("config", ["spacewalk", "pss", "oepp", "htstep", TOY, COOKING], indirect=True)
 def test_a_number_by_a_changed_option_is_not_compared_and_names_it(computed: Made) -> None:
     whole, before = schema_of(folders(computed.config))["properties"], decided(computed)
     own = [(path, schema, ".".join(path[1:])) for path, schema in leaves(whole[computed.name], computed.name)]
@@ -569,3 +594,217 @@ def test_names_do_not_depend_on_the_order_of_the_registry(monkeypatch: pytest.Mo
     named = [{*each.studies, *declaration(each.folder).get("datasets", ())} for each in BENCHMARKS]
     others = [name for names in named for name in names]
     assert len(others) == len({*others})
+
+
+def given(value: Any) -> Any:
+    """A hook that gives this, whatever it is asked."""
+    return lambda *asked: value
+
+
+def only(entry: str, value: Any, otherwise: Any) -> Any:
+    """A hook that gives this for one entry, and else what all others have."""
+    return lambda plan, asked, *more: value if getattr(asked, "entry", asked).id == entry else otherwise
+
+
+def rows(made: Made, file: str = "table1") -> list[Row]:
+    """The rows of a table that are of trained heads, or of counts."""
+    return [each for each in table_rows(made, file) if each.entry in ("linear", "nearest", "statistics")]
+
+
+def row(made: Made, entry: str = "linear", metric: str = "accuracy", file: str = "table1") -> Row:
+    """The row of a number in a table."""
+    (found,) = (each for each in rows(made, file) if (each.entry, each.metric) == (entry, metric))
+    return found
+
+
+def linear(made: Made) -> Job:
+    """The job of the trained head."""
+    (found,) = made.jobs(entry="linear")
+    return found
+
+
+def read(made: Made, stage: str = "predict") -> list[str]:
+    """The inputs of a stage of the trained head's job."""
+    return list(map(str, getattr(made, f"{stage}_inputs")(linear(made))))
+
+
+def title(made: Made) -> str:
+    """The first line of the first table in Markdown."""
+    write_table(made, "table1")
+    return Path("results", made.name, "table1.md").read_text(encoding="utf-8").splitlines()[0]
+
+
+def scored(made: Made) -> dict[str, Any]:
+    """The score of the most frequent step, predicted and scored as a job does."""
+    (job,) = made.jobs(entry="most-frequent")
+    predict(made.inputs(job), [], made.predictions(job))
+    score(made.inputs(job), made.predictions(job), made.scores(job))
+    return dict(read_json(made.scores(job)))
+
+
+def content(made: Made) -> dict[str, Any]:
+    """What the page of results is written from."""
+    with pytest.MonkeyPatch.context() as patch:
+        written: dict[str, Any] = {}
+        patch.setattr("stepline.runs.report.write_study", lambda path, **shown: written.update(shown))
+        write_report(made, Path("page.html"))
+    return written
+
+
+def written(made: Made) -> bool:
+    """Whether the page of examples is written."""
+    with suppress(ConfigError):
+        Verbs(made).examples()
+    return Path("written").exists()
+
+
+def select(plan: Made, inputs: Any, made: Sequence[Any]) -> tuple[Sequence[Any], str]:
+    return made, "chosen"
+
+
+def refuse(plan: Made) -> None:
+    raise ConfigError("impossible")
+
+
+def refused(made: Made) -> str:
+    """Why the configuration is impossible."""
+    try:
+        type(made).of(made.config, made.name)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def of_parts(made: Made) -> bool:
+    """Whether the options of the trained head say that the seeds of the other one are changed."""
+    config = copy.deepcopy(made.config)
+    config[COOKING]["nearest"]["seeds"] = [5]
+    return "seeds" in type(made)(config, made.name).named_options(made.entries["linear"], made.releases[0])
+
+
+NEED = Need("package", "not_there")
+SEVEN = Values(values=np.array([7.0]), videos=["1_4"])
+FIGURE = {"accuracy": "a figure"}
+HOOKS: dict[str, tuple[Any, Any, Any]] = {
+    "title": (property(given("Kitchen")), title, "# Kitchen: Table 1"),
+    "cited": (property(given("Kitchen [@key]")), title, "# Kitchen [@key]: Table 1"),
+    "declares": (
+        property(lambda plan: {**declaration(plan.folder), "pairs": [["linear", None, "tfidf", None]]}),
+        lambda made: made.declared.pairs,
+        [("linear", None, "tfidf", None)],
+    ),
+    "videos": (
+        given([Video(id="9_9")]),
+        lambda made: [each.path for each in made.datasets[COOKING].videos()],
+        ["captaincook4d/videos/9_9.mp4"],
+    ),
+    "values": (given({"accuracy": SEVEN}), lambda made: scored(made)["metrics"]["accuracy"]["value"], 7),
+    "select": (select, lambda made: scored(made)["selection"], "chosen"),
+    "in_time": (Declared.in_time, lambda made: scored(made)["shown_in"], ""),
+    "features": (
+        given([]),
+        lambda made: (made.record(linear(made))["features"], any("histogram" in path for path in read(made))),
+        ([], False),
+    ),
+    "backbones": (given(()), lambda made: made.pipelines_of(made.entries["linear"], made.releases[0]), []),
+    "blind": (given("tfidf"), lambda made: row(made).blind, "tfidf"),
+    "hears": (only("linear", True, False), lambda made: any("transcripts" in path for path in read(made)), True),
+    "missing_besides": (
+        only("linear", [NEED], ()),
+        lambda made: (row(made).status, row(made, "nearest").status),
+        ("needs", "ours"),
+    ),
+    "how_to_fill": (
+        given("bring it"),
+        lambda made: made.filled_by("table1.csv", [NEED]).partition(" && ")[0],
+        "bring it",
+    ),
+    "missing_of": (
+        lambda plan, metric: [NEED] * (metric == "error"),
+        lambda made: (row(made, metric="error").status, row(made).status, NEED.what in made.score_params(linear(made))),
+        ("needs", "ours", True),
+    ),
+    "decides": (given({"by": "chance"}), lambda made: made.record(linear(made)).get("by"), "chance"),
+    "reads": (
+        lambda plan, job: [job.release, "person-normal"],
+        lambda made: str(made.release_manifest("person-normal")) in read(made),
+        True,
+    ),
+    "reads_besides": (
+        lambda plan, job, stage: [Path(stage)],
+        lambda made: [{"fit", "predict", "score"} & {*read(made, stage)} for stage in ("fit", "predict", "score")],
+        [{"fit"}, {"predict"}, {"score"}],
+    ),
+    "measures": (
+        lambda plan, job, metric: metric != "error",
+        lambda made: {*json.loads(made.score_params(linear(made)))["metrics"]} >= {"error"},
+        False,
+    ),
+    "options_of": (given(("bootstrap_seed",)), lambda made: "bootstrap_seed" in row(made).options, True),
+    "contexts": (given([(60.0, 30.0)]), lambda made: (row(made).context_s, linear(made).context_s), (60, 30)),
+    "stands": (
+        lambda plan, table, line, release: line.entry != "linear",
+        lambda made: "linear" in {each.entry for each in rows(made)},
+        False,
+    ),
+    "named": (
+        lambda plan, line: [replace(line, method=name) for name in "AB"],
+        lambda made: sorted({each.method for each in rows(made)}),
+        ["A", "B"],
+    ),
+    "is_reference": (
+        lambda plan, line: line.entry == "linear",
+        lambda made: "linear" in {each.entry for each in rows(made)},
+        False,
+    ),
+    "counted": (
+        given(dict.fromkeys(("videos", "segments", "hours"), 7)),
+        lambda made: row(made, "statistics", "videos", "table2").value,
+        7,
+    ),
+    "note": (
+        lambda plan, table, line, release, metric: f"{line.entry} on {metric}",
+        lambda made: row(made, metric="error").note,
+        "linear on error",
+    ),
+    "split": (
+        lambda plan, entry, metric: f"{metric} of {entry.id}",
+        lambda made: row(made).split,
+        "accuracy of linear",
+    ),
+    "seen": (lambda plan, entry: plan.sees[:1], lambda made: row(made).inputs, ("segment",)),
+    "figures": (given(FIGURE), lambda made: content(made)["figures"]([]), FIGURE),
+    "examples": (given(["a timeline"]), lambda made: content(made)["examples"], ["a timeline"]),
+    "page": (given({"title": "Another"}), lambda made: content(made)["title"], "Another"),
+    "write_examples": (lambda plan: Path("written").touch(), lambda made: written(made), True),
+    "check": (refuse, lambda made: refused(made), "impossible"),
+    "parts": (lambda plan, entry: (entry, plan.entries["nearest"]), of_parts, True),
+    "dataset": (given("another"), lambda made: [*made.pipelines], []),
+    "unscored": (
+        given([NEED]),
+        lambda made: [each.needs for each in rows(made) if each.metric == "error"][:1],
+        [(NEED,)],
+    ),
+}
+"""A value of each hook for the cooking example, a question whose answer follows from it, and that answer."""
+ABSTRACT = {"add_verbs", "released", "datasets", "options", "inputs"}
+"""What every benchmark defines or inherits as a whole: the tests above use them."""
+
+
+class TestHooks:
+    @pytest.mark.parametrize("hook", HOOKS)
+    @pytest.mark.parametrize("config", [COOKING], indirect=True)
+    def test_a_hook_decides(self, hook: str, supplied: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+        scored = [metric for metric in supplied.metrics if (hook, metric) != ("unscored", "error")]
+        measured = {"value": 50.0, "sd": 0.0, "ci": None, "seeds": [0]}
+        score = {"metrics": dict.fromkeys(scored, measured), "needs": [], "status": "present"}
+        monkeypatch.setattr(type(supplied), "read_score", lambda self, job: score)
+        value, ask, answer = HOOKS[hook]
+        hooked = type("Hooked", (type(supplied),), {hook: value, "__module__": type(supplied).__module__})
+        assert ask(supplied) != answer
+        assert ask(hooked(supplied.config, supplied.name)) == answer
+
+    def test_every_hook_is_tested(self) -> None:
+        declared = [*vars(Declared)]
+        hooks = declared[declared.index("title") : declared.index("configured")]
+        assert {hook for hook in hooks if not hook.startswith("_")} == HOOKS.keys() | ABSTRACT

@@ -108,25 +108,30 @@ def annotation() -> dict[str, Any]:
     }
 
 
+def write_release(folder: Path) -> None:
+    """Write the example with the pins of the small release, and the release in a mirror."""
+    example = Path(shutil.copytree(EXAMPLE, folder / "example"))
+    files = annotation()
+    with open(EXAMPLE / "files.csv", newline="", encoding="utf-8") as file:
+        listed = [row for row in csv.DictReader(file) if row["path"] in files]
+    with open(example / "files.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, listed[0])
+        writer.writeheader()
+        for row in listed:
+            content = files[row["path"]].encode()
+            place = folder / "mirror/captaincook4d" / row["path"]
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+            writer.writerow(row | {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)})
+
+
 @pytest.fixture(scope="session")
 def made(demo_mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which tables and report are computed on one core; each job reads only what it declares."""
     pytest.importorskip("torch")
 
     def compute(folder: Path) -> None:
-        example = Path(shutil.copytree(EXAMPLE, folder / "example"))
-        files = annotation()
-        with open(EXAMPLE / "files.csv", newline="", encoding="utf-8") as file:
-            listed = [row for row in csv.DictReader(file) if row["path"] in files]
-        with open(example / "files.csv", "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, listed[0])
-            writer.writeheader()
-            for row in listed:
-                content = files[row["path"]].encode()
-                place = folder / "mirror/captaincook4d" / row["path"]
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(content)
-                writer.writerow(row | {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)})
+        write_release(folder)
         videos = folder / "mirror/captaincook4d/videos"
         videos.mkdir()
         for video, seconds in SECONDS.items():
