@@ -76,6 +76,9 @@ class TestTruth:
         monkeypatch.setattr(Tiny, "chosen", lambda self, dataset: frozenset({"a"}))
         assert (of.missing("fit"), of.missing("predict")) == ((), (Need("split", "test"),))
 
+    def test_options_of_training_are_those_of_its_kind_without_seeds(self, tmp_path: Path) -> None:
+        assert inputs(tmp_path, "fitted", head={"epochs": 7, "seeds": [1]}).training == {"epochs": 7}
+
 
 class TestMethods:
     """What a method gets: only what its entry sees."""
@@ -106,6 +109,12 @@ class TestMethods:
         )
         with pytest.raises(ConfigError, match=message):
             _ = unit.value
+
+    def test_what_was_read_before_is_hidden_from_a_stage(self, tmp_path: Path) -> None:
+        of = inputs(tmp_path, "three")
+        assert of.truth("test")[0].value == 2
+        with pytest.raises(ConfigError, match="reads `value` of an evaluated unit"):
+            _ = of.staged("predict").truth("test")[0].value
 
     def test_an_oracle_sees_it_and_so_do_scores(self, tmp_path: Path) -> None:
         assert [unit.value for unit in self.of(tmp_path, "four").truth("test")] == [2, 4, 6, 8]
@@ -142,6 +151,19 @@ class TestSpeech:
         assert of.spoken == {"e"}
         assert videos(of, "test") == ["e"]
         assert of.sentences("f") == ()
+
+    @pytest.mark.parametrize(
+        ("e", "f", "needs"),
+        [("present", "failed", "transcripts:first"), ("failed", "failed", "videos:first"), ("", "", "videos:first")],
+    )
+    def test_without_any_transcript_the_need_is_that_or_a_video(
+        self, of: TinyInputs, e: str, f: str, needs: str
+    ) -> None:
+        (manifest,), (path,) = of.footage.pipeline.speech.manifests, of.footage.pipeline.videos.availability
+        write_manifest(manifest, {"e": {"status": "failed"}})
+        there = [Record(video=video, status=status) for video, status in (("e", e), ("f", f)) if status]
+        write_availability(path, [*there, Record(video="a", status="present")])
+        assert list(map(str, of.missing("predict"))) == [needs]
 
     def test_the_jobs_declare_the_transcripts(self, of: TinyInputs) -> None:
         benchmark, speech = of.benchmark, of.footage.pipeline.speech

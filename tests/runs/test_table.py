@@ -156,6 +156,22 @@ class TestCompared:
         assert row.status == "not comparable"
         assert "within=2 (published: 1)" in row.note
 
+    @pytest.mark.parametrize(
+        ("published", "within", "status", "note"),
+        [
+            ({"within": 2}, 1, "not comparable", "within=1 (published: 2)"),
+            ({"within": 2}, 2, "differs", "selection: guessed"),
+            ({}, 2, "not comparable", "within=2 (default: 1)"),
+            ({}, 1, "exact", "selection: guessed"),
+        ],
+    )
+    def test_where_the_paper_states_no_option_it_is_the_default(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: Any, within: int, status: str, note: str
+    ) -> None:
+        monkeypatch.setattr(Tiny, "published", published)
+        row = self.near(tmp_path, metrics={"within": within})
+        assert (row.status, row.note.partition(";")[0]) == (status, note)
+
     def test_a_subset_is_named(self, tmp_path: Path) -> None:
         row = self.near(tmp_path, subset={"fraction": 0.5, "seed": 0})
         assert (row.status, row.n_videos, row.n_listed) == ("not comparable", 1, 2)
@@ -164,6 +180,27 @@ class TestCompared:
     def test_another_release_is_not(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Tiny, "paper_release", "second")
         assert self.near(tmp_path).status == "not comparable"
+
+
+def test_an_option_of_training_stands_beside_features(tmp_path: Path) -> None:
+    row = by_line(table_rows(tiny(tmp_path, head={"epochs": 5}, **FIRST), "table1"))["fitted", "near"]
+    assert row.options_text == "epochs=5;features=net;within=1"
+
+
+def test_the_blind_baseline_is_that_of_the_same_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tiny, "blind", lambda self, entry, metric: "drawn")
+    paper = [f"1,Three,,,{context},error,test,first,2.4,,1,0.5,a rerun,,\n" for context in (60, 180)]
+    write_text(tmp_path / "paper/table1.csv", "".join([PAPER, *paper]))
+    lines = [{"entry": name, "method": name.title(), "contexts": [180, 60]} for name in ("drawn", "three")]
+    for entry, context, value in (("three", 60, 2.5), ("drawn", 60, 9.0), ("three", 180, 2.6), ("drawn", 180, 2.5)):
+        measured = {"error": {"value": value, "seeds": [], "n_videos": 2, "n_listed": 2}}
+        found = {"needs": [], "status": "present", "selection": "", "metrics": measured}
+        write_json(paths.scores("tiny", "first", entry, f"{context}s"), found)
+    rows = table_rows(tiny(tmp_path, one_table(lines=lines), **FIRST), "table1")
+    assert [(row.context_s, row.status, row.note.partition(", ")[0]) for row in rows if row.printed] == [
+        (60, "within", "tolerance ±0.5: a rerun; Drawn scores 9.00"),
+        (180, "inconclusive", "tolerance ±0.5: a rerun; Drawn scores 2.50"),
+    ]
 
 
 def test_files_of_others_are_named_beside_the_number(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from stepline import tables
 from stepline.benchmark.words import Option, Sees
+from stepline.needs import Need
 from stepline.tables import Number
 from tests.tables.numbers import SAMPLE_LIST, WINDOW, build, cells, number, score
 
@@ -146,12 +147,26 @@ def test_variants_of_a_method_are_told_apart_by_their_entry(paper: Path) -> None
     ]
 
 
+def test_columns_are_in_the_order_of_metrics_and_a_cell_may_have_several_splits() -> None:
+    measured = {"value": 1.0, "seeds": []}
+    asked = [
+        number(metric=metric, split=split, context_s=None, score={"metrics": {metric: measured | {"value": value}}})
+        for metric, split, value in (("base_sr", "test", 1.0), ("soda_d", "val", 2.0), ("soda_d", "test", 3.0))
+    ]
+    panel = tables.panels(build(asked, None))[0]
+    assert panel.columns == ("SODA-D", "Base SR")
+    assert [cell.text for cell in panel.lines[0].cells] == ["2.00 / 3.00", "1.00"]
+
+
 def test_a_study_without_a_paper_is_one_table(tmp_path: Path) -> None:
     rows = build([number(release="demo", context_s=2.5, paper_release="")], None)
     tables.write_markdown(rows, tmp_path / "table.md", title="Demo")
     text = (tmp_path / "table.md").read_text()
     assert "## Table 2a: Step recognition, release demo\n" in text
     assert "## What is missing\n\nNothing." in text
+    lacking = number(release="demo", score=None, needs=(Need("samples", "demo/x/val"),))
+    tables.write_markdown(build([lacking], None), tmp_path / "table.md", title="Demo")
+    assert "| samples:demo/x/val | 1 | Table 2a: MiniLM (zero-shot) |  |\n" in (tmp_path / "table.md").read_text()
 
 
 def test_a_hostile_name_does_not_break_the_markdown(tmp_path: Path) -> None:

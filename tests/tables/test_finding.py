@@ -100,10 +100,39 @@ class TestBest:
         assert "Random" not in self.blind(None)
         assert "Random" not in self.blind(4.0, context_s=180.0)
 
-    def test_the_methods_that_are_blind_baselines(self) -> None:
-        rows = build([number(blind="r"), number(entry="r", method="Random", blind="r")], None)
-        assert blind_methods(rows) == ["Random"]
-        assert blind_methods(build([number()], None)) == []
+        assert "Random" not in self.blind(4.0, split="val")
+
+    @pytest.mark.parametrize(
+        ("lower", "random", "uniform", "said"),
+        [
+            (False, 4.0, 6.0, "the blind baseline Uniform scores 6.00 %."),
+            (False, 6.0, 4.0, "the blind baseline Random scores 6.00 %."),
+            (True, 15.0, 20.0, "the blind baseline Random scores 15.00 %."),
+            (True, 20.0, 13.0, "Uniform scores 13.00 %, within the 95 % interval of the best method."),
+        ],
+    )
+    def test_of_several_blind_baselines_the_best_is_named(
+        self, lower: bool, random: float, uniform: float, said: str
+    ) -> None:
+        asked = [
+            number(blind="r"),
+            number(entry="b", method="B", blind="u", score=score(12.0 if lower else 10.0)),
+            number(entry="r", method="Random", score=score(random)),
+            number(entry="u", method="Uniform", score=score(uniform)),
+        ]
+        loss = Metric(title="Loss", lower_is_better=lower)
+        rows = [replace(each, measure=loss) for each in build(asked, None)]
+        assert finding(rows, rows, "accuracy").sentences[0].endswith(said)
+
+    def test_the_methods_that_are_blind_baselines(self, paper: Path) -> None:
+        asked = [
+            number(entry="r", method="Guess", blind="r"),
+            number(blind="r"),
+            number(entry="u", method="Uniform"),
+            number(entry="own", method="Own", blind="u"),
+        ]
+        assert blind_methods(build(asked, paper)) == ["Guess", "Uniform"]
+        assert blind_methods(build([number()], paper)) == []
 
 
 class TestMissing:

@@ -1,5 +1,6 @@
 """Every status by its rule."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,11 @@ def test_a_number_that_cannot_be_right_is_inconsistent_with_its_evidence(paper: 
     found = row(paper, method="Broken", score=score(99.0))
     assert (found.status, found.difference) == ("inconsistent", None)
     assert "more than all" in found.note
+    found = row(paper, method="Broken", release="v1", score=score(99.0, n_videos=5))
+    assert (found.status, found.note[-45:]) == (
+        "inconsistent",
+        "be right: more than all; videos: 5 of 6 evaluated"[-45:],
+    )
 
 
 def test_a_table_that_leaves_out_last_zeros_is_held_to_its_decimals(paper: Path) -> None:
@@ -130,8 +136,12 @@ class TestBesideWhatSeesNothing:
             (10.0, {}, "within", "0.00"),
             (9.5, {"draw_sd": 0.5}, "inconclusive", "0.07"),
             (9.0, {"draw_sd": 0.5}, "within", "0.01"),
+            (9.34, {"draw_sd": 0.5}, "within", "0.04"),
             (9.0, {"sd": 0.5}, "within", "0.01"),
             (9.0, {"draw_sd": 1.0}, "inconclusive", "0.11"),
+            (9.0, {"draw_sd": 1.0, "sd": 0.5}, "inconclusive", "0.11"),
+            (9.0, {"draw_sd": 0.5, "sd": 1.0}, "inconclusive", "0.11"),
+            (12.0, {"draw_sd": 1.0}, "inconclusive", "0.55"),
         ],
     )
     def test_a_tolerance_that_would_take_it_too_tells_nothing(
@@ -169,6 +179,24 @@ class TestBesideWhatSeesNothing:
         random = number(entry="random", method="Random", modality="-", setting="baseline", score=alone, **changes)
         found = build([number(blind="random", score=score(11.3)), random], paper)
         assert next(each.status for each in found if each.entry == "minilm") == status
+
+    @pytest.mark.parametrize(
+        "elsewhere", [{"context_s": 180.0}, {"release": "v1"}, {"split": "val"}, {"metric": "map"}, {"table": "3b"}]
+    )
+    def test_the_one_of_the_same_cell_counts_and_no_other(self, paper: Path, elsewhere: Any) -> None:
+        random = number(entry="random", method="Random", modality="-", setting="baseline")
+        one, other = ({name: {"value": value, "seeds": []} for name in ("accuracy", "map")} for value in (4.0, 11.0))
+        asked = [
+            replace(random, score={"metrics": one}),
+            number(blind="random", score=score(11.3)),
+            replace(random, score={"metrics": other}, **elsewhere),
+        ]
+        for numbers in (asked, asked[::-1]):
+            found = next(each for each in build(numbers, paper) if each.entry == "minilm")
+            assert (found.status, found.note[-50:]) == (
+                "within",
+                "Random scores 4.00, in this range with probability 0.00"[-50:],
+            )
 
     def test_its_own_number_is_not_held_to_itself(self, paper: Path) -> None:
         found = row(paper, blind="minilm", score=score(11.3))
