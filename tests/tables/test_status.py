@@ -50,6 +50,9 @@ def test_a_number_without_a_tolerance_differs_and_one_that_the_paper_does_not_ha
             {"options": {"transcripts": Option("asr", "released"), "k": Option(1, 1)}},
             "transcripts=asr (published: released)",
         ),
+        ({"options": {"k": Option(0.5, 1.0)}}, "k=0.5 (published: 1)"),
+        ({"options": {"k": Option([1, 2], (1,))}}, "k=1,2 (published: 1)"),
+        ({"options": {"k": Option(None, False, said=False)}}, "k= (default: false)"),
     ],
 )
 def test_what_is_not_comparable_says_why_and_has_no_difference(paper: Path, changes: Any, note: str) -> None:

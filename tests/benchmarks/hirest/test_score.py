@@ -116,6 +116,11 @@ class TestSegments:
         )
         assert (scores["val_f1_05"].values <= 100 * 2 / (2 + np.array(n))).all()
 
+    def test_a_video_without_a_prediction_is_left_out_and_counted(self) -> None:
+        of = inputs("uniform-1")
+        scores = values(of, said(of, segments=lambda pair: (pair.bounds_s,))[1:])
+        assert (len(scores["val_recall_05"].videos), scores["val_recall_05"].counts) == (7, {"n_listed": 8})
+
     def test_two_of_one_step_and_one_of_none(self) -> None:
         of = inputs("uniform-1")
 
