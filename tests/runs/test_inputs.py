@@ -223,7 +223,8 @@ class TestFeatures:
         of = inputs(tmp_path, "fitted", **TWO)
         rows = of.resized("e", 7)
         assert (rows.shape, rows.dtype, of.dimension) == ((7, 4), np.float32, 4)
-        assert (rows == [2, 2, 20, 20]).all()
+        nearest = [0, 10, 20, 29, 39, 49, 59]
+        assert rows.tolist() == [[2, 2 + second, 20, 20 + 10 * second] for second in nearest]
         assert of.imported == ["net", "other"]
         one = inputs(tmp_path, "fitted", features={"net": ["other"]})
         assert (one.resized("e", 7) == rows[:, 2:]).all()
@@ -231,8 +232,10 @@ class TestFeatures:
     def test_the_mean_of_each_span_stands_side_by_side(self, tmp_path: Path, banks: Path) -> None:
         write_banks(banks, *NUMBERS, name="other", scale=10)
         of = inputs(tmp_path, "fitted", **TWO)
-        spans = [SimpleNamespace(video=video, start_s=3.0, end_s=7.5) for video in "fe"]
-        assert of.pooled(spans).tolist() == [[8, 8, 80, 80], [2, 2, 20, 20]]
+        asked = [("f", 3.0, 7.5), ("e", 10.0, 12.0), ("f", 0.0, 2.0)]
+        spans = [SimpleNamespace(video=video, start_s=start_s, end_s=end_s) for video, start_s, end_s in asked]
+        means = [(8, 5), (2, 10.5), (8, 0.5)]
+        assert of.pooled(spans).tolist() == [[n, n + second, 10 * n, 10 * (n + second)] for n, second in means]
 
     def test_features_that_are_not_there_or_not_seen_are_one_line(
         self, tmp_path: Path, banks: Path, monkeypatch: pytest.MonkeyPatch

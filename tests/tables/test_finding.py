@@ -84,12 +84,18 @@ class TestBest:
         assert f"a {alike} and b {alike} have the highest Acc: 11.22 %" in tied("ab")
         assert f"a {alike}, b {alike}, c {alike} and 2 others have the highest" in tied("abcde")
 
+    def test_a_method_without_setting_or_window_is_its_name(self) -> None:
+        asked = number(method="M", modality="", setting="", context_s=None)
+        assert said(build([asked], None)) == ("In Table 2a on v0, M has the highest Acc: 11.22 %.",)
+
     def blind(self, value: float | None, of_method: float = 11.22, **changes: Any) -> str:
         random = number(entry="r", method="Random", score=None if value is None else score(value), **changes)
         return said(build([number(blind="r", score=score(of_method)), random], None))[0]
 
     def test_the_blind_baseline_stands_beside_it(self) -> None:
         assert self.blind(4.0).endswith("11.22 %; the blind baseline Random scores 4.00 %.")
+        assert self.blind(8.0).endswith("Random scores 8.00 %, within the 95 % interval of the best method.")
+        assert self.blind(7.99).endswith("Random scores 7.99 %.")
         assert self.blind(9.0).endswith("Random scores 9.00 %, within the 95 % interval of the best method.")
         assert self.blind(12.0).endswith(
             "Random (L, zero-shot, 1 min) has the highest Acc: 12.00 %; Random is a blind baseline."
