@@ -71,6 +71,25 @@ class TestConfiguration:
         assert made.named_options(made.entries["fitted"], "first") == features | training
         assert tiny(tmp_path).named_options(made.entries["fitted"], "first") == {"features": Option("net", "net")}
 
+    @pytest.mark.parametrize(
+        ("backbone", "shown"),
+        [
+            ("net", set()),
+            ("histogram", {"media.damaged", "download.max_height"}),
+            ("s3d-pss", {"media.damaged", "download.max_height", "features.batches"}),
+        ],
+    )
+    def test_options_of_reading_are_shown_where_videos_are_read(
+        self, tmp_path: Path, backbone: str, shown: set[str]
+    ) -> None:
+        made = tiny(tmp_path, features={"net": [backbone]})
+        changes = {"media": {"damaged": "skip"}, "download": {"max_height": 144}, "features": {"batches": "mixed"}}
+        made = type(made)(made.config | {key: made.config[key] | value for key, value in changes.items()}, "tiny")
+        options = made.named_options(made.entries["fitted"], "first")
+        assert options.keys() == shown | {"features"}
+        assert all(not options[key].said and options[key].differs for key in shown)
+        assert made.named_options(made.entries["three"], "first") == {}
+
     def test_features_are_of_the_videos_of_a_data_set(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Tiny, "datasets", {})
         made = tiny(tmp_path, declared(datasets=[]))
