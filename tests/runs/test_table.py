@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from stepline import paths
-from stepline.benchmark import Benchmark
+from stepline.benchmark import Benchmark, Entry
 from stepline.errors import StoreError
 from stepline.io import write_json, write_text
 from stepline.needs import Need
@@ -127,6 +127,23 @@ class TestMissing:
         assert (row.status, row.needs) == ("needs", (Need("key", "TINY_KEY"),))
         assert row.command.startswith("export TINY_KEY=... && ")
 
+    def test_a_metric_without_a_value_in_a_score_needs_what_the_benchmark_says(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def unscored(self: Tiny, entry: Entry, release: str, metric: str) -> list[Need]:
+            return [Need("weights", f"{entry.id}.{release}.{metric}")]
+
+        monkeypatch.setattr(Tiny, "unscored", unscored)
+        measured = {"error": {"value": 2.0, "seeds": []}}
+        found = {"needs": [], "status": "present", "selection": "", "metrics": measured}
+        write_json(paths.scores("tiny", "first", "drawn", "all"), found)
+        rows = by_line(table_rows(tiny(tmp_path, **FIRST), "table1"))
+        assert (rows["drawn", "error"].value, rows["drawn", "error"].needs) == (2.0, ())
+        assert (rows["drawn", "near"].value, rows["drawn", "near"].needs) == (
+            None,
+            (Need("weights", "drawn.first.near"),),
+        )
+
     def test_a_damaged_score_is_one_line(self, tmp_path: Path) -> None:
         write_text(paths.scores("tiny", "first", "three", "all"), "[]")
         with pytest.raises(StoreError, match=r"three/all.json is not a score: remove it"):
@@ -188,7 +205,8 @@ def test_an_option_of_training_stands_beside_features(tmp_path: Path) -> None:
 
 
 def test_the_blind_baseline_is_that_of_the_same_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Tiny, "blind", lambda self, entry, metric: "drawn")
+    blind = {("three", "error"): "drawn"}
+    monkeypatch.setattr(Tiny, "blind", lambda self, entry, metric: blind.get((entry.id, metric), ""))
     paper = [f"1,Three,,,{context},error,test,first,2.4,,1,0.5,a rerun,,\n" for context in (60, 180)]
     write_text(tmp_path / "paper/table1.csv", "".join([PAPER, *paper]))
     lines = [{"entry": name, "method": name.title(), "contexts": [180, 60]} for name in ("drawn", "three")]

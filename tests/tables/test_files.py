@@ -183,6 +183,14 @@ def test_columns_are_in_the_order_of_metrics_and_a_cell_may_have_several_splits(
     assert [cell.text for cell in panel.lines[0].cells] == ["2.00 / 3.00", "1.00"]
 
 
+def test_panels_are_in_the_order_of_tables_and_releases() -> None:
+    asked = [number(), number(release="v2"), number(release="v1"), number(table="1", title="Counts")]
+    assert [panel.title for panel in tables.panels(build(asked, None))] == [
+        "Table 1: Counts, release v0",
+        *(f"Table 2a: Step recognition, release {release}" for release in ("v0", "v2", "v1")),
+    ]
+
+
 def test_a_study_without_a_paper_is_one_table(tmp_path: Path) -> None:
     rows = build([number(release="demo", context_s=2.5, paper_release="")], None)
     tables.write_markdown(rows, tmp_path / "table.md", title="Demo")
