@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from stepline import paths
-from stepline.benchmark import Benchmark, Entry
+from stepline.benchmark import Benchmark, Entry, UnavailableError
 from stepline.errors import StoreError
 from stepline.io import write_json, write_text
 from stepline.needs import Need
@@ -143,6 +143,15 @@ class TestMissing:
             None,
             (Need("weights", "drawn.first.near"),),
         )
+
+    def test_counts_of_an_absent_release_need_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def counted(self: Tiny, entry: Entry, release: str) -> None:
+            raise UnavailableError(Need("release", f"tiny/{release}"), Need("labels", f"tiny/{entry.id}"))
+
+        monkeypatch.setattr(Tiny, "counted", counted)
+        made = tiny(tmp_path, one_table(metrics=["n"], lines=[{"entry": "people", "method": "P"}]), **FIRST)
+        (row,) = table_rows(made, "table1")
+        assert (row.status, row.note) == ("needs", "needs release:tiny/first, labels:tiny/people; numbers are whole")
 
     def test_a_damaged_score_is_one_line(self, tmp_path: Path) -> None:
         write_text(paths.scores("tiny", "first", "three", "all"), "[]")
