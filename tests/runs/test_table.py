@@ -238,11 +238,11 @@ def test_files_of_others_are_named_beside_the_number(tmp_path: Path, tmp_path_fa
 
 
 def test_the_file_has_the_entry_of_each_line(tmp_path: Path) -> None:
-    made = tiny(tmp_path)
+    made = tiny(tmp_path, declared(reference="tiny24"))
     compute(made, "table1")
     write_table(made, "table1")
     with open("results/tiny/table1.csv", newline="") as file:
         assert [row["entry"] for row in csv.DictReader(file)][:3] == ["three", "drawn", "drawn"]
     text = Path("results/tiny/table1.md").read_text()
-    assert text.startswith("# Tiny: Table 1\n")
+    assert text.startswith("# Tiny [@tiny24]: Table 1\n")
     assert "## Table 1: Guesses, release second" in text
