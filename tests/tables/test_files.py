@@ -183,11 +183,22 @@ def test_columns_are_in_the_order_of_metrics_and_a_cell_may_have_several_splits(
     assert [cell.text for cell in panel.lines[0].cells] == ["2.00 / 3.00", "1.00"]
 
 
-def test_panels_are_in_the_order_of_tables_and_releases() -> None:
-    asked = [number(), number(release="v2"), number(release="v1"), number(table="1", title="Counts")]
-    assert [panel.title for panel in tables.panels(build(asked, None))] == [
-        "Table 1: Counts, release v0",
-        *(f"Table 2a: Step recognition, release {release}" for release in ("v0", "v2", "v1")),
+def test_tables_and_releases_are_in_order_each_with_its_facts_and_numbers(tmp_path: Path) -> None:
+    places = [("1", "v0", 4.0), ("2a", "v0", 1.0), ("2a", "v2", 2.0), ("2a", "v1", 3.0)]
+    asked = [number(table=table, release=release, score=score(value)) for table, release, value in places]
+    tables.write_markdown(build(asked[1:] + asked[:1], None), tmp_path / "table.md", title="A study")
+    text = (tmp_path / "table.md").read_text()
+    panels = re.findall(r"## Table (\w+): Step recognition, release (\w+)\n.*?\| L \| ([\d.]+) \|\n", text, re.DOTALL)
+    numbers = re.findall(r"## Table (\w+), release (\w+): how .*?\| Acc \|  \| ([\d.]+) \|", text, re.DOTALL)
+    assert panels == numbers == [(table, release, f"{value:.2f}") for table, release, value in places]
+
+
+def test_what_is_missing_is_in_the_order_of_the_rows() -> None:
+    lacking = {"score": None, "needs": (Need("weights", "x"),)}
+    asked = [number(table="1", **lacking), number(table="3b", score=None, needs=(Need("java"),)), number(**lacking)]
+    assert [(gap.needs, gap.methods, gap.count) for gap in tables.missing(build(asked, None))] == [
+        ("weights:x", ("Table 1: MiniLM (zero-shot)", "Table 2a: MiniLM (zero-shot)"), 2),
+        ("java", ("Table 3b: MiniLM (zero-shot)",), 1),
     ]
 
 
