@@ -1,5 +1,6 @@
 import csv
 import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,17 @@ def test_all_that_is_behind_a_line_is_said(made: Tiny) -> None:
         f"  error: {mean}; lowest e 2.5000, f 6.5000; highest f 6.5000, e 2.5000",
         f"  near: {mean}; lowest f 0.0000, e 33.3333; highest e 33.3333, f 0.0000",
     ]
+
+
+def test_options_are_printed_beside_all_that_decides_the_predictions(tmp_path: Path) -> None:
+    write_releases()
+    made = tiny(tmp_path, releases=["first"], entries={"drawn": {"seeds": [3, 4]}})
+    of = job(made, "drawn")
+    Verbs(made).predict("first", "drawn", "all")
+    Verbs(made).score("first", "drawn", "all")
+    lines = explain(made.scores(of)).splitlines()
+    assert 'options: {"seeds": [3, 4]}' in lines
+    assert f"spec {made.spec(of)}: {json.dumps(made.record(of), sort_keys=True)}" in lines
 
 
 def test_one_metric_and_every_video_are_printed_where_they_are_asked_for(made: Tiny) -> None:
