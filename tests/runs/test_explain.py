@@ -234,6 +234,9 @@ def test_a_line_of_another_window_is_that_of_its_job(made: Tiny, monkeypatch: py
     text = explain(TABLE, "drawn", "all", "first")
     assert "near on test at 180s: 25.0000, 95 % interval 0.0000 to 33.3333 over videos; the paper prints 20: " in text
     assert [text.count(part) for part in ("near on test", "  Near: ", "  near: ")] == [2, 1, 1]
+    for context, paper in (("60s", False), ("180s", True)):
+        text = explain(TABLE, "drawn", context, "first")
+        assert (text.count("near on test"), "the paper prints 20" in text) == (1, paper)
 
 
 def test_windows_with_one_score_are_one_metric(made: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:

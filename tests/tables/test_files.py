@@ -155,6 +155,10 @@ def test_facts_name_methods_or_metrics_or_both_where_they_differ() -> None:
     found = facts(number(), other)
     assert found["Videos evaluated / listed"] == "6 / 6: MiniLM (zero-shot); 5 / 6, 1 in part: B"
     assert (found["Samples"], found["Seeds"], found["Subset"]) == ("12000", "0", "none: the full split")
+    assert (found["Oracles"], found.get("Options")) == ("none", None)
+    options = {"k": Option(2, 2), "b": Option(True, True)}
+    found = facts(number(options=options, sees=(SAMPLE_LIST,)), number(entry="b", method="B"))
+    assert (found["Oracles"], found["Options"]) == ("MiniLM (zero-shot)", "b=true, k=2: MiniLM (zero-shot)")
     own = score()
     own["metrics"]["map"] |= {"n_samples": 9, "seeds": [3, 4]}
     found = facts(number(score=own), number(score=own, metric="map"), other)
