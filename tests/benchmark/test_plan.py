@@ -372,7 +372,8 @@ class TestDecides:
         "features": lambda: {"features": {"net": ["histogram"]}},
         "subset": lambda: {"subset": {"fraction": 0.5}},
         "option of a metric": lambda: {"metrics": {"within": 3}},
-        "bootstrap": lambda: {"metrics": {"bootstrap_samples": 200}},
+        "samples of the bootstrap": lambda: {"metrics": {"bootstrap_samples": 200}},
+        "seed of the bootstrap": lambda: {"metrics": {"bootstrap_seed": 1}},
         "setting": lambda: {"entries": {"three": {"settings": {"number": 5}}}},
         "seeds of an entry": lambda: {"entries": {"drawn": {"seeds": [3]}}},
         "splits": lambda: {"entries": {"three": {"splits": ["val", "test"]}}},
@@ -386,14 +387,20 @@ class TestDecides:
         "features": {"fitted"},
         "subset": {"three", "drawn", "fitted", "four"},
         "option of a metric": set(),
-        "bootstrap": set(),
+        "samples of the bootstrap": set(),
+        "seed of the bootstrap": set(),
         "setting": {"three"},
         "seeds of an entry": {"drawn"},
         "splits": {"three"},
         "note": set(),
         "words of what it sees": set(),
     }
-    SCORED = PREDICTED | {"option of a metric": {"drawn", "fitted"}, "bootstrap": {"three", "drawn", "fitted", "four"}}
+    ALL = {"three", "drawn", "fitted", "four"}
+    SCORED = PREDICTED | {
+        "option of a metric": {"drawn", "fitted"},
+        "samples of the bootstrap": ALL,
+        "seed of the bootstrap": ALL,
+    }
 
     @pytest.mark.parametrize("change", CHANGES)
     def test_a_change_reruns_what_it_concerns(self, banks: None, tmp_path: Path, change: str) -> None:

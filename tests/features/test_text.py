@@ -64,6 +64,10 @@ def test_every_distinct_truncated_text_is_encoded_once() -> None:
     assert store(texts).dtype == np.float32
     assert store.embeddings.shape == (3, 5)
     assert (STORE / "spec.json").read_text() == '{\n  "label": "first3",\n  "name": "words",\n  "revision": 1\n}\n'
+    index = parquet.read_table(STORE / "index.parquet").to_pydict()
+    assert index["text_sha256"] == sorted({hashlib.sha256(text.encode()).hexdigest() for text in texts})
+    keys = dict(zip(index["row"], index["tokens_sha256"], strict=True))
+    assert [keys[row] for row in range(3)] == sorted(keys.values())
     assert left_over() == set()
 
 
