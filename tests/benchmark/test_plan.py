@@ -84,7 +84,9 @@ class TestConfiguration:
     ) -> None:
         made = tiny(tmp_path, features={"net": [backbone]})
         changes = {"media": {"damaged": "skip"}, "download": {"max_height": 144}, "features": {"batches": "mixed"}}
+        before = made.table_params("table1")
         made = type(made)(made.config | {key: made.config[key] | value for key, value in changes.items()}, "tiny")
+        assert (made.table_params("table1") != before) == bool(shown)
         options = made.named_options(made.entries["fitted"], "first")
         assert options.keys() == shown | {"features"}
         assert all(not options[key].said and options[key].differs for key in shown)

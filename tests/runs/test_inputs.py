@@ -271,3 +271,4 @@ class TestDecoded:
         assert of.video_file("e") == file
         assert of.video_file("f") is None
         assert of.video_file("a") is None
+        assert path in of.benchmark.predict_inputs(of.job)

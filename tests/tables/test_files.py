@@ -167,9 +167,10 @@ def test_facts_name_methods_or_metrics_or_both_where_they_differ() -> None:
     found = facts(number(score=ranked, subset="0.5"), other)
     assert (found["Samples"], found["Queries"]) == ("12000: B", "7: MiniLM (zero-shot)")
     assert (found["Pool used / listed"], found["Subset"]) == ("3 / 4: MiniLM (zero-shot)", "0.5: MiniLM (zero-shot)")
-    several = score()
+    several = score(selection="val loss")
     several["metrics"]["accuracy"] |= {"seeds": [3, 4], "sd": 0.5}
     found = facts(number(score=several), other)
+    assert found["Selection"] == "val loss: MiniLM (zero-shot)"
     assert (found["Seeds"], found["± after a value"]) == (
         "3;4: MiniLM (zero-shot); 0: B",
         "standard deviation over the seeds",
@@ -185,6 +186,20 @@ def test_columns_are_in_the_order_of_metrics_and_a_cell_may_have_several_splits(
     panel = tables.panels(build(asked, None))[0]
     assert panel.columns == ("SODA-D", "Base SR")
     assert [cell.text for cell in panel.lines[0].cells] == ["2.00 / 3.00", "1.00"]
+
+
+def test_a_line_has_a_command_or_says_what_to_declare(paper: Path) -> None:
+    lacking = number(score=None, needs=(Need("java"),), command="apt install java")
+    found = {line.row.entry or line.method: line for line in tables.lines(build([lacking], paper))}
+    assert (found["minilm"].note, found["minilm"].command) == ("needs java", "apt install java")
+    assert (found["Random"].note, found["Random"].command) == (
+        f"no configured entry computes it; {tables.UNDECLARED}",
+        "",
+    )
+    unseeded = score()
+    unseeded["metrics"]["accuracy"] |= {"seeds": [], "sd": 0.5}
+    (line,) = tables.computed(build([number(score=unseeded)], None))
+    assert (line[5], line[9]) == ("11.22 ± 0.50", "")
 
 
 def test_tables_and_releases_are_in_order_each_with_its_facts_and_numbers(tmp_path: Path) -> None:
