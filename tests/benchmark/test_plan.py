@@ -479,8 +479,17 @@ class TestDecides:
         assert before.table_params("table1") != after.table_params("table1")
         assert before.table_params("table2") == after.table_params("table2")
 
-    @pytest.mark.parametrize(("attribute", "value"), [("published", {}), ("paper_release", "second")])
-    def test_what_it_is_compared_with_does_too(
+    @pytest.mark.parametrize(
+        ("attribute", "value"),
+        [
+            ("published", {}),
+            ("paper_release", "second"),
+            ("metrics", Tiny.metrics | {"near": replace(Tiny.metrics["near"], title="Close")}),
+            ("sees", (*Tiny.sees[:-1], replace(Tiny.sees[-1], text="all numbers"))),
+            ("title", "Small"),
+        ],
+    )
+    def test_what_it_is_compared_with_and_words_do_too(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attribute: str, value: Any
     ) -> None:
         made = tiny(tmp_path)
@@ -493,8 +502,11 @@ class TestDecides:
         params = made.table_params("table1")
         write_releases()
         assert (there := tiny(tmp_path).table_params("table1")) != params
-        write_text(tmp_path / "paper/table1.csv", "table,method\n")
-        assert tiny(tmp_path).table_params("table1") != there
+        found = [there]
+        for content in ("table,method\n", "table,method\n1,Three\n"):
+            write_text(tmp_path / "paper/table1.csv", content)
+            found.append(tiny(tmp_path).table_params("table1"))
+        assert len({*found}) == 3
 
 
 class TestScores:

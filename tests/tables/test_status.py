@@ -27,6 +27,15 @@ def test_the_printed_digits_and_then_the_tolerance_decide(paper: Path, status: s
         assert ("±1: a rerun" in found.note) == (status != "exact")
 
 
+@pytest.mark.parametrize(
+    ("value", "status"), [(0.7, "within"), (0.9, "within"), (0.6999, "differs"), (0.9001, "differs")]
+)
+def test_errors_of_floats_do_not_decide_at_the_tolerance(tmp_path: Path, value: float, status: str) -> None:
+    path = tmp_path / "paper.csv"
+    path.write_text(PAPER.replace("11.22,,2,1,a rerun", "0.80,,2,0.1,a rerun"))
+    assert row(path, score=score(value)).status == status
+
+
 def test_a_number_without_a_tolerance_differs_and_one_that_the_paper_does_not_have_is_ours(paper: Path) -> None:
     found = row(paper, context_s=180.0, score=score(12.40))
     assert (found.status, round(found.difference or 0, 2)) == ("differs", 0.01)
