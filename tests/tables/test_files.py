@@ -198,6 +198,8 @@ def test_a_line_has_a_command_or_says_what_to_declare(paper: Path) -> None:
     )
     unseeded = score()
     unseeded["metrics"]["accuracy"] |= {"seeds": [], "sd": 0.5}
+    seen = [(line.oracle, line.sees) for line in tables.lines(build([number(), number(sees=(SAMPLE_LIST,))], None))]
+    assert seen == [(False, "its window"), (True, "THE SAMPLE LIST")]
     (line,) = tables.computed(build([number(score=unseeded)], None))
     assert (line[5], line[9]) == ("11.22 ± 0.50", "")
 
