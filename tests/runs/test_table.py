@@ -70,18 +70,23 @@ class TestLines:
 
     def test_what_a_line_and_the_benchmark_note_stands_beside(self, tmp_path: Path) -> None:
         lines = [{"entry": "people", "method": "P", "note": "counted"}]
-        made = tiny(tmp_path, one_table(metrics=["n"], lines=lines), **FIRST)
+        made = tiny(tmp_path, one_table(metrics=["n"], lines=lines), subset={"fraction": 0.5}, **FIRST)
         (row,) = table_rows(made, "table1")
         assert (row.value, row.note, row.spec, row.subset) == (9, "counted; numbers are whole", "", "")
 
     def test_entries_of_one_line_each(self, tmp_path: Path) -> None:
-        made = tiny(tmp_path, **FIRST)
+        made = tiny(tmp_path, entries={"three": {"inputs": ["val", "video"]}}, **FIRST)
         compute(made, "table2")
         rows = table_rows(made, "table2")
         assert [(row.entry, row.method, row.inputs) for row in rows] == [
             ("four", "Four", ("train", "truth")),
-            ("three", "Three, again", ("train",)),
+            ("three", "Three, again", ("val", "video", "train")),
         ]
+
+    def test_a_line_that_the_configuration_renames_is_beyond_the_papers(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path, entries={"four": {"method": "4"}}, **FIRST)
+        rows = table_rows(made, "table2")
+        assert {row.method: row.protocol for row in rows} == {"4": "beyond", "Three, again": "paper"}
 
     def test_a_reference_is_the_papers_number(self, tmp_path: Path) -> None:
         write_text(tmp_path / "paper/table1.csv", f"{PAPER}1,People,,reference,,error,test,first,0.5,,1,,,,\n")
