@@ -1,11 +1,12 @@
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stepline import paths
-from stepline.benchmark import Benchmark, Entry, UnavailableError
+from stepline.benchmark import Benchmark, Entry, Line, UnavailableError
 from stepline.errors import StoreError
 from stepline.io import write_json, write_text
 from stepline.needs import Need
@@ -81,6 +82,17 @@ class TestLines:
         assert [(row.entry, row.method, row.inputs) for row in rows] == [
             ("four", "Four", ("train", "truth")),
             ("three", "Three, again", ("val", "video", "train")),
+        ]
+
+    def test_a_line_stands_under_each_of_its_names(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def named(self: Tiny, line: Line) -> list[Line]:
+            return [replace(line, method=f"{line.method} {name}") for name in "ba"]
+
+        monkeypatch.setattr(Tiny, "named", named)
+        line = {"entry": "three", "method": "Three", "modality": "V+L", "setting": "baseline"}
+        rows = table_rows(tiny(tmp_path, one_table(lines=[line]), **FIRST), "table1")
+        assert [(row.method, row.modality, row.setting) for row in rows] == [
+            (f"Three {name}", "V+L", "baseline") for name in "ba"
         ]
 
     def test_a_line_that_the_configuration_renames_is_beyond_the_papers(self, tmp_path: Path) -> None:
