@@ -82,6 +82,15 @@ class TestConfiguration:
         assert made.named_options(made.entries["fitted"], "first") == features | training
         assert tiny(tmp_path).named_options(made.entries["fitted"], "first") == {"features": Option("net", "net")}
 
+    def test_options_of_what_an_entry_combines_are_shown(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = tiny(tmp_path, head={"epochs": 5}, entries={"drawn": {"seeds": [7]}})
+        assert made.named_options(made.entries["three"], "first") == {}
+        monkeypatch.setattr(Tiny, "parts", lambda self, entry: [entry, *map(self.entries.get, ("fitted", "drawn"))])
+        assert made.named_options(made.entries["three"], "first") == {
+            "epochs": Option(5, 3),
+            "seeds": Option((7,), (1, 2)),
+        }
+
     @pytest.mark.parametrize(
         ("backbone", "shown"),
         [
