@@ -112,6 +112,12 @@ def test_only_what_changes_how_a_file_is_read_changes_what_it_is_known_by() -> N
     assert replace(turned, stream=1).identity("upright") == "abc~1+90"
 
 
+def test_the_seconds_of_a_video_are_those_of_its_spans_or_of_its_file() -> None:
+    whole = Record(video="a", status="present", duration_s=60.0)
+    assert (whole.seen_s, replace(whole, spans=[[1.0, 3.0], [10.0, 14.5]]).seen_s) == (60, 6.5)
+    assert replace(whole, status="failed").seen_s == 0
+
+
 def test_a_record_of_an_earlier_version_is_of_an_upright_video(tmp_path: Path) -> None:
     write_availability(tmp_path / "a.json", [Record(video="a", status="present", sha256="abc")])
     content = json.loads((tmp_path / "a.json").read_text())

@@ -259,6 +259,11 @@ class TestConfigured:
         assert named("drawn") == {"seeds": Option((7,), (1, 2)), "splits": Option(("val",), ("test",))}
         assert named("three") == {}
 
+    def test_seeds_of_another_kind_are_no_other_option(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path, entries={"three": {"kind": "fitted", "settings": {}}})
+        found = made.named_options(made.entries["three"], "first")
+        assert found == {"kind": Option("fitted", "constant"), "number": Option(None, 3)}
+
 
 class TestSameAs:
     def test_it_is_another_line_of_one_entry(self, tmp_path: Path) -> None:

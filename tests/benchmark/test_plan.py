@@ -9,6 +9,8 @@ import pytest
 from stepline import paths
 from stepline.benchmark import Metric, Option
 from stepline.config import validate
+from stepline.datasets.dataset import Dataset
+from stepline.datasets.schema import Video
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.invocation import Invocation
 from stepline.io import write_json, write_text
@@ -42,6 +44,17 @@ class TestConfiguration:
         with pytest.raises(MissingError, match=r"^strict: tiny needs features:net/first, features:net/second$"):
             self.of(made, strict=True)
 
+    def test_strict_is_about_metrics_too_and_not_about_what_was_never_released(
+        self, banks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = tiny(tmp_path)
+        unreleased = Need("labels", "tiny/test"), Need("samples", "first/x/test")
+        monkeypatch.setattr(Tiny, "missing_besides", lambda self, entry, release: unreleased)
+        self.of(made, strict=True)
+        monkeypatch.setattr(Tiny, "missing_of", lambda self, metric: [Need("java")] if metric == "near" else [])
+        with pytest.raises(MissingError, match=r"^strict: tiny needs java$"):
+            self.of(made, strict=True)
+
     def test_a_choice_of_the_configuration_is_not_missing(self, banks: None, tmp_path: Path) -> None:
         self.of(tiny(tmp_path, metrics={"within": 0}), strict=True)
 
@@ -69,6 +82,42 @@ class TestConfiguration:
         assert made.named_options(made.entries["fitted"], "first") == features | training
         assert tiny(tmp_path).named_options(made.entries["fitted"], "first") == {"features": Option("net", "net")}
 
+    def test_options_of_what_an_entry_combines_are_shown(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = tiny(tmp_path, head={"epochs": 5}, entries={"drawn": {"seeds": [7]}})
+        assert made.named_options(made.entries["three"], "first") == {}
+        monkeypatch.setattr(Tiny, "parts", lambda self, entry: [entry, *map(self.entries.get, ("fitted", "drawn"))])
+        assert made.named_options(made.entries["three"], "first") == {
+            "epochs": Option(5, 3),
+            "seeds": Option((7,), (1, 2)),
+        }
+
+    @pytest.mark.parametrize(
+        ("backbone", "shown"),
+        [
+            ("net", set()),
+            ("histogram", {"media.damaged", "download.max_height"}),
+            ("s3d-pss", {"media.damaged", "download.max_height", "features.batches"}),
+        ],
+    )
+    def test_options_of_reading_are_shown_where_videos_are_read(
+        self, tmp_path: Path, backbone: str, shown: set[str]
+    ) -> None:
+        made = tiny(tmp_path, features={"net": [backbone]})
+        changes = {"media": {"damaged": "skip"}, "download": {"max_height": 144}, "features": {"batches": "mixed"}}
+        before = made.table_params("table1")
+        made = type(made)(made.config | {key: made.config[key] | value for key, value in changes.items()}, "tiny")
+        assert (made.table_params("table1") != before) == bool(shown)
+        options = made.named_options(made.entries["fitted"], "first")
+        assert options.keys() == shown | {"features"}
+        assert all(not options[key].said and options[key].differs for key in shown)
+        assert made.named_options(made.entries["three"], "first") == {}
+
+    def test_features_are_of_the_videos_of_a_data_set(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Tiny, "datasets", {})
+        made = tiny(tmp_path, declared(datasets=[]))
+        with pytest.raises(ConfigError, match=r"^OwnTiny: fitted reads features or speech of videos: name a data set"):
+            made.check_features()
+
     def test_two_entries_with_one_line_are_one_line(self, tmp_path: Path) -> None:
         lines = [{"entry": "three", "method": "A"}, {"entry": "drawn", "method": "A"}]
         one_table = declared(tables={"table1": {"title": "T", "metrics": ["error"], "lines": lines}})
@@ -94,6 +143,7 @@ class TestShown:
             made.check_table("table2")
         made.check_table("table1")
         assert made.targets == ("table1.csv", "report.html")
+        assert made.table_title("table1") == "Guesses"
         assert made.report_inputs() == [Path("results/tiny/table1.csv")]
 
     def test_all_results_are_tables_and_the_page(self, tmp_path: Path) -> None:
@@ -170,6 +220,17 @@ class TestMissing:
         (line,) = [line for _, line, _ in made.lines() if line.entry == "drawn"]
         assert made.missing_line(line, "second") == (Need("release", "tiny/second"),)
 
+    def test_a_line_wants_what_it_lacks_and_what_its_own_metrics_lack(self, releases: None, tmp_path: Path) -> None:
+        made = tiny(tmp_path, metrics={"within": 0}, releases=["first"])
+        wanted = {line.entry: [*map(str, made.wanted_by(table, line, of))] for table, line, of in made.lines("table1")}
+        within = "config:tiny.metrics.within=1"
+        assert wanted == {
+            "three": [],
+            "drawn": [within],
+            "fitted": ["features:net/first", within],
+            "people": [],
+        }
+
 
 class TestFilledBy:
     RUN = "snakemake --cores 8 results/tiny/table1.csv"
@@ -197,6 +258,38 @@ class TestFilledBy:
         assert tiny(tmp_path).filled_by("table1.csv", needs) == (
             f"{self.RUN} --config 'tiny={{metrics: {{within: 2}}, features: {{net: [net, other]}}}}'"
         )
+
+    def test_values_of_a_list_and_folders_of_predictions_come_beside(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path)
+        made.options["files"] = {"own": None}
+        names = [Need("config", "tiny.features.net", name) for name in ("other", "third")]
+        assert made.filled_by("table1.csv", [*names, Need("predictions", "own")]) == (
+            f"{self.RUN} --config 'tiny={{features: {{net: [net, other, third]}}, files: {{own: FOLDER}}}}'"
+        )
+
+    def test_one_need_has_its_own_command_or_that_of_the_result(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path)
+        assert made.command_for(Need("release", "tiny/second"), "table1.csv") == "stepline fetch tiny/second"
+        within = Need("config", "tiny.metrics.within", "2")
+        assert made.command_for(within, "table1.csv") == f"{self.RUN} --config 'tiny={{metrics: {{within: 2}}}}'"
+        assert made.how_to_fill(Need("package", "scikit-video")) == "pip install scikit-video"
+
+    @pytest.mark.parametrize(
+        ("url", "command"),
+        [
+            ("", 'install -D -t "$STEPLINE_MIRROR/first/films" VIDEOS/*.mp4'),
+            ("https://tiny/b", "stepline fetch first/videos"),
+        ],
+    )
+    def test_videos_that_no_url_brings_are_put_into_the_mirror(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, command: str
+    ) -> None:
+        def listed() -> tuple[Video, ...]:
+            return Video(id="c"), Video(id="a", path="first/films/a.mp4"), Video(id="b", path="b.mp4", url=url)
+
+        datasets = {"first": Dataset(name="first", title="F", videos=listed, listed_by="tiny/first")}
+        monkeypatch.setattr(Tiny, "datasets", datasets)
+        assert tiny(tmp_path).how_to_fill(Need("videos", "first")) == command
 
     def test_a_split_without_videos_wants_the_whole_subset(self, tmp_path: Path) -> None:
         assert tiny(tmp_path).filled_by("table1.csv", [Need("split", "val")]) == ""
@@ -301,7 +394,8 @@ class TestDecides:
         "features": lambda: {"features": {"net": ["histogram"]}},
         "subset": lambda: {"subset": {"fraction": 0.5}},
         "option of a metric": lambda: {"metrics": {"within": 3}},
-        "bootstrap": lambda: {"metrics": {"bootstrap_samples": 200}},
+        "samples of the bootstrap": lambda: {"metrics": {"bootstrap_samples": 200}},
+        "seed of the bootstrap": lambda: {"metrics": {"bootstrap_seed": 1}},
         "setting": lambda: {"entries": {"three": {"settings": {"number": 5}}}},
         "seeds of an entry": lambda: {"entries": {"drawn": {"seeds": [3]}}},
         "splits": lambda: {"entries": {"three": {"splits": ["val", "test"]}}},
@@ -315,14 +409,20 @@ class TestDecides:
         "features": {"fitted"},
         "subset": {"three", "drawn", "fitted", "four"},
         "option of a metric": set(),
-        "bootstrap": set(),
+        "samples of the bootstrap": set(),
+        "seed of the bootstrap": set(),
         "setting": {"three"},
         "seeds of an entry": {"drawn"},
         "splits": {"three"},
         "note": set(),
         "words of what it sees": set(),
     }
-    SCORED = PREDICTED | {"option of a metric": {"drawn", "fitted"}, "bootstrap": {"three", "drawn", "fitted", "four"}}
+    ALL = {"three", "drawn", "fitted", "four"}
+    SCORED = PREDICTED | {
+        "option of a metric": {"drawn", "fitted"},
+        "samples of the bootstrap": ALL,
+        "seed of the bootstrap": ALL,
+    }
 
     @pytest.mark.parametrize("change", CHANGES)
     def test_a_change_reruns_what_it_concerns(self, banks: None, tmp_path: Path, change: str) -> None:
@@ -399,8 +499,17 @@ class TestDecides:
         assert before.table_params("table1") != after.table_params("table1")
         assert before.table_params("table2") == after.table_params("table2")
 
-    @pytest.mark.parametrize(("attribute", "value"), [("published", {}), ("paper_release", "second")])
-    def test_what_it_is_compared_with_does_too(
+    @pytest.mark.parametrize(
+        ("attribute", "value"),
+        [
+            ("published", {}),
+            ("paper_release", "second"),
+            ("metrics", Tiny.metrics | {"near": replace(Tiny.metrics["near"], title="Close")}),
+            ("sees", (*Tiny.sees[:-1], replace(Tiny.sees[-1], text="all numbers"))),
+            ("title", "Small"),
+        ],
+    )
+    def test_what_it_is_compared_with_and_words_do_too(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attribute: str, value: Any
     ) -> None:
         made = tiny(tmp_path)
@@ -410,11 +519,13 @@ class TestDecides:
 
     def test_the_papers_numbers_and_what_is_missing_do_too(self, tmp_path: Path) -> None:
         made = tiny(tmp_path)
-        params = made.table_params("table1")
+        found = [made.table_params("table1")]
         write_releases()
-        assert (there := tiny(tmp_path).table_params("table1")) != params
-        write_text(tmp_path / "paper/table1.csv", "table,method\n")
-        assert tiny(tmp_path).table_params("table1") != there
+        found.append(tiny(tmp_path).table_params("table1"))
+        for content in ("table,method\n", "table,method\n1,Three\n"):
+            write_text(tmp_path / "paper/table1.csv", content)
+            found.append(tiny(tmp_path).table_params("table1"))
+        assert len({*found}) == 4
 
 
 class TestScores:

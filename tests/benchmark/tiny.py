@@ -306,12 +306,16 @@ def write_releases() -> None:
 
 
 def write_banks(tmp: Path, *videos: str, name: str = "net", scale: float = 1) -> None:
-    """Import a bank of both releases with rows of the given videos, of all by default: each holds its first number."""
+    """Import a bank of both releases with rows of the given videos, of all by default.
+
+    A row has the video's first number, and the sum of this number and the second.
+    """
     for release in RELEASES:
         folder = tmp / f"{name}-{release}"
         folder.mkdir(parents=True)
         for video in videos or NUMBERS:
-            np.save(folder / f"{video}.npy", np.full((60, 2), scale * NUMBERS[video][0], dtype=np.float32))
+            rows = [(NUMBERS[video][0], NUMBERS[video][0] + second) for second in range(60)]
+            np.save(folder / f"{video}.npy", scale * np.array(rows, dtype=np.float32))
         import_folder(Folder(folder), name, release, 1.0)
 
 

@@ -213,6 +213,9 @@ def test_spans_are_filled_one_by_one() -> None:
     assert [(b.offset, b.length, b.t0_s, b.start_s, b.end_s) for b in made] == [
         (0, 6, 2.0, 2.0, 5.0), (6, 3, 8.0, 8.0, 12.0)
     ]  # fmt: skip
+    blocks[1] = replace(blocks[1], t0_s=5.0)
+    for spans, wanted in (([], [5] * 6 + [6] * 3 + [10] * 6 + [18] * 4), ([[2.0, 5.0]], [5, 5, 6])):
+        assert filled(blocks, rows([5, 6, 10, 18]), spans)[1][:, 0].tolist() == wanted
 
 
 def test_a_window_in_a_gap_has_no_row(tmp_path: Path) -> None:

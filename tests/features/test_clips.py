@@ -2,16 +2,18 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from math import floor
+from math import floor, inf
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepline.features.clips import OUTSIDE, ClipError, order, rows
+from stepline.backbones.histogram import HistogramSpec
+from stepline.features.clips import OUTSIDE, ClipError, Readable, order, readable, rows
 from stepline.media.read import timeline_of
-from stepline.media.timeline import Timeline
+from stepline.media.timeline import Gap, Timeline
 from stepline.spec import ClipSpec, FrameSpec
 from tests.media.clips import KINDS, kind
 
@@ -250,3 +252,44 @@ def test_windows_at_each_second_share_their_frames(starts_s: list[float], length
         end = int(np.ceil(start_s + length_s))
         if end - least == length_s:
             assert row.tolist() == on_the_grid[least:end].tolist()
+
+
+class TestReadable:
+    """Of a video of 10 s with 10 frames a second."""
+
+    LOST = (3.0, 5.0, "lost")
+    CUT = (10.0, 14.0, "cut off")
+    SECONDS = HistogramSpec(fps=1)
+    CLIPS = replace(SPEC, fps=1, num_frames=3, hop=2, tail="drop")
+    LISTED = replace(SPEC, fps=1, num_frames=2, placement="middles", tail="zero")
+
+    def found(self, spec: FrameSpec, *gaps: Gap, **read: Any) -> Readable:
+        pts = np.arange(100)
+        lost = np.logical_or.reduce([np.zeros(100, bool), *((pts >= 10 * a) & (pts < 10 * b) for a, b, _ in gaps)])
+        timeline = Timeline(pts, Fraction(1, 10), 100, pts, gaps, np.where(lost, -1, pts))
+        return readable(spec, timeline, rows(spec, timeline, **read), read.get("spans", ()))
+
+    @pytest.mark.parametrize(
+        ("spec", "gaps", "spans", "k", "span", "stretches"),
+        [
+            (SECONDS, (), (), [*range(10)], [0] * 10, ()),
+            (SECONDS, (LOST,), (), [0, 1, 2, *range(5, 10)], [0] * 3 + [1] * 5, [[0, 3], [5, inf]]),
+            (SECONDS, (LOST,), [[2, 6], [8, 10]], [2, 5, 8, 9], [0, 1, 2, 2], [[2, 3], [5, 6], [8, 10]]),
+            (SECONDS, (LOST,), [[3, 5], [6, 8]], [6, 7], [0, 0], [[6, 8]]),
+            (SECONDS, (CUT,), (), [*range(10)], [0] * 10, [[0, 10]]),
+            (SECONDS, (LOST, CUT), [[0, 1], [4, 14]], [0, *range(5, 10)], [0] + [1] * 5, [[0, 1], [5, 10]]),
+            (CLIPS, (LOST,), (), [0, 3], [0, 1], [[0, 2], [6, inf]]),
+        ],
+    )
+    def test_rows_without_lost_frames_are_kept_in_stretches(
+        self, spec: FrameSpec, gaps: Any, spans: Any, k: list[int], span: list[int], stretches: Any
+    ) -> None:
+        found = self.found(spec, *gaps, spans=spans)
+        assert (found.rows.k.tolist(), found.rows.span.tolist(), found.spans) == (k, span, stretches)
+        assert (found.rows.frames[:, 0] == 10 * getattr(spec, "hop", 1) * found.rows.k).all()
+        assert found.gaps == gaps
+
+    def test_listed_clips_without_lost_frames_are_kept(self) -> None:
+        found = self.found(self.LISTED, self.LOST, listed=[(6, 8), (3, 5), (0, 2), (2, 4)])
+        assert (found.rows.k.tolist(), found.rows.frames.tolist()) == ([0, 2], [[65, 75], [5, 15]])
+        assert (found.spans, found.gaps) == ((), (self.LOST,))

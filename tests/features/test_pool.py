@@ -203,6 +203,15 @@ def test_rows_of_whole_videos_of_earlier_versions_are_read(bank: Bank, capsys: p
         check_current(old, written(a=rows(9, 5)), "mine")
 
 
+def test_what_changed_after_pooling_is_pooled_again_by_the_same_spans(bank: Bank) -> None:
+    pooled = made(bank, "segment", {"c": [(0.0, 4.0)]})
+    check_current(pooled, bank, "mine")
+    with pytest.raises(StoreError, match="^the features of c changed .*`stepline bank pool net mine --segments FILE`$"):
+        check_current(pooled, written(c=rows(4, 9)), "mine")
+    with pytest.raises(StoreError, match="^the features of c changed"):
+        check_current(pooled, bank.without({"c"}), "mine")
+
+
 def test_a_segment_after_the_end_has_no_row_of_other_seconds(bank: Bank, capsys: pytest.CaptureFixture[str]) -> None:
     write_availability(paths.availability("mine", "000"), [Record(video="a", status="present", duration_s=9.4)])
     Path("frames.csv").write_text("video,start_s,end_s\na,1,3\na,25,100\na,8,60\nc,200,300\nb,12,14\n")

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from stepline import paths
 from stepline.errors import StoreError
-from stepline.features.text import PART, TextStore, encode_texts
+from stepline.features.text import PART, TextStore, encode_texts, kept
+from stepline.io import read_json
 from stepline.spec import Spec
 from tests.features.conftest import content
 
@@ -62,7 +64,18 @@ def test_every_distinct_truncated_text_is_encoded_once() -> None:
     assert store(texts).dtype == np.float32
     assert store.embeddings.shape == (3, 5)
     assert (STORE / "spec.json").read_text() == '{\n  "label": "first3",\n  "name": "words",\n  "revision": 1\n}\n'
+    index = parquet.read_table(STORE / "index.parquet").to_pydict()
+    assert index["text_sha256"] == sorted({hashlib.sha256(text.encode()).hexdigest() for text in texts})
+    keys = dict(zip(index["row"], index["tokens_sha256"], strict=True))
+    assert [keys[row] for row in range(3)] == sorted(keys.values())
     assert left_over() == set()
+
+
+def test_texts_of_a_study_are_kept_in_its_folder_beside_the_spec() -> None:
+    found = kept("demo", "texts/a", ["one", "two", "one"], Words())
+    assert np.array_equal(found(["two", "one"]), vectors(["two", "one"]))
+    assert np.array_equal(TextStore(paths.text_store("demo", "texts/a", WORDS), WORDS)(["one"]), vectors(["one"]))
+    assert read_json(paths.spec_record(WORDS)) == WORDS.record()
 
 
 def test_a_second_call_encodes_only_what_is_new() -> None:
@@ -180,6 +193,12 @@ def truncate(path: Path, keep: int) -> None:
     path.write_bytes(path.read_bytes()[:keep])
 
 
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
 def with_index(**columns: list[object]) -> None:
     """Write the index anew with some other columns; those of the value [] are left out."""
     index = parquet.read_table(STORE / "index.parquet").to_pydict() | columns
@@ -207,6 +226,7 @@ def with_index(**columns: list[object]) -> None:
         lambda: (STORE / "embeddings/c/0/0").unlink(),
         lambda: truncate(STORE / "embeddings/c/0/0", 0),
         lambda: truncate(STORE / "embeddings/c/0/0", 20),
+        lambda: flip(STORE / "embeddings/c/0/0"),
     ],
 )
 def test_damage_is_one_line(damage: Callable[[], object]) -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +7,7 @@ import pytest
 from stepline.report.figure_scores import scores
 from stepline.tables import Number
 from tests.report.figures import line
-from tests.tables.numbers import build
+from tests.tables.numbers import SAMPLE_LIST, build
 
 BOUND = """\
 table,method,modality,setting,context_s,metric,split,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
@@ -39,6 +40,18 @@ def test_a_bound_of_the_paper_is_no_point(tmp_path: Path, value: Any, names: lis
     axes = scores(rows, "base_sr").axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == names
     assert [list(each.get_xdata()) for each in axes.get_lines()][:-2] == drawn
+
+
+def test_ours_is_filled_and_the_papers_hollow_beside_the_name_of_the_method(tmp_path: Path) -> None:
+    (tmp_path / "paper.csv").write_text(BOUND)
+    asked = [planner("Random", "base_sr", 0.5), replace(planner("PDPP*", "base_sr", 29.0), sees=(SAMPLE_LIST,))]
+    axes = scores(build(asked, tmp_path / "paper.csv"), "base_sr").axes[0]
+    points = [(*each.get_ydata(), *each.get_xdata(), each.get_markerfacecolor() == "none") for each in axes.get_lines()]
+    assert points[:-2] == [(0, 0.5, False), (1, 29.0, False), (1, 30.76, True)]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["Random", "PDPP* *"]
+    assert axes.get_ylim() == (1.5, -0.5), "the first is on top"
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["ours, 95 % interval", "the paper's"]
+    assert [line.get_markerfacecolor() == "none" for line in axes.get_legend().get_lines()] == [False, True]
 
 
 @pytest.mark.parametrize(

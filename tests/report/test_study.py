@@ -65,6 +65,21 @@ def test_a_table_on_a_release_is_drawn_by_its_first_metric(tmp_path: Path) -> No
     assert text == page(tmp_path, rows())
 
 
+@pytest.mark.parametrize(
+    ("values", "first"),
+    [((1.0, 2.0, 3.0), "2a on v1"), ((1.0, 2.0, None), "2a on v2"), ((None, None, None), "3b on v0")],
+)
+def test_the_first_table_with_a_figure_stands_first_on_its_last_release_with_one(
+    tmp_path: Path, values: tuple[float | None, ...], first: str
+) -> None:
+    asked = [
+        number(release=release, score=None if value is None else score(value))
+        for release, value in zip(("v0", "v2", "v1"), values, strict=True)
+    ]
+    text = page(tmp_path, build([number(table="1", score=None), *asked, number(table="3b")], None))
+    assert headings(text)[0] == f"Table {first}: Step recognition"
+
+
 def test_a_benchmark_draws_its_own_figures_which_name_their_metrics(tmp_path: Path) -> None:
     def figures(part: Sequence[Row]) -> dict[str, Figure]:
         return {m: scores(part, m) for m in ("map", "accuracy")} if part[0].table == "2a" else {}

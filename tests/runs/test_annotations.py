@@ -19,7 +19,7 @@ from stepline.features import store
 from stepline.features.export.job import Annotated
 from stepline.io import read_json, write_json, write_text
 from stepline.runs.annotations import annotations
-from tests.benchmark.tiny import Tiny, tiny
+from tests.benchmark.tiny import Tiny, tiny, write_releases
 
 VIDEOS = (Video(id="x", split="val", duration_s=9.5), Video(id="y", duration_s=8.0))
 
@@ -52,6 +52,22 @@ def test_of_a_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         "e": [LabelledSpan(0, 5, "first")]
     }
     assert found["e"].split == "test"
+
+
+def test_of_several_releases_the_first_that_has_segments_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_release(self: Tiny, inputs: Any, video: str, made: None) -> InTime | None:
+        truth = (Timed(0, 5, inputs.release),) if video == "e" or (video, inputs.release) == ("f", "second") else ()
+        return InTime(truth=truth)
+
+    monkeypatch.setattr(Tiny, "in_time", of_release)
+    monkeypatch.setattr(Tiny, "dataset", lambda self, release: "first")
+    write_releases()
+    made = tiny(tmp_path)
+    found = annotations(made.datasets["first"], [made])
+    labels = {video: [each.label for each in about.segments] for video, about in found.items() if about.segments}
+    assert labels == {"e": ["first"], "f": ["second"]}
 
 
 def test_an_absent_release_is_one_line() -> None:

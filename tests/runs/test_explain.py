@@ -1,5 +1,6 @@
 import csv
 import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,17 @@ def test_all_that_is_behind_a_line_is_said(made: Tiny) -> None:
         f"  error: {mean}; lowest e 2.5000, f 6.5000; highest f 6.5000, e 2.5000",
         f"  near: {mean}; lowest f 0.0000, e 33.3333; highest e 33.3333, f 0.0000",
     ]
+
+
+def test_options_are_printed_beside_all_that_decides_the_predictions(tmp_path: Path) -> None:
+    write_releases()
+    made = tiny(tmp_path, releases=["first"], entries={"drawn": {"seeds": [3, 4]}})
+    of = job(made, "drawn")
+    Verbs(made).predict("first", "drawn", "all")
+    Verbs(made).score("first", "drawn", "all")
+    lines = explain(made.scores(of)).splitlines()
+    assert 'options: {"seeds": [3, 4]}' in lines
+    assert f"spec {made.spec(of)}: {json.dumps(made.record(of), sort_keys=True)}" in lines
 
 
 def test_one_metric_and_every_video_are_printed_where_they_are_asked_for(made: Tiny) -> None:
@@ -222,6 +234,9 @@ def test_a_line_of_another_window_is_that_of_its_job(made: Tiny, monkeypatch: py
     text = explain(TABLE, "drawn", "all", "first")
     assert "near on test at 180s: 25.0000, 95 % interval 0.0000 to 33.3333 over videos; the paper prints 20: " in text
     assert [text.count(part) for part in ("near on test", "  Near: ", "  near: ")] == [2, 1, 1]
+    for context, paper in (("60s", False), ("180s", True)):
+        text = explain(TABLE, "drawn", context, "first")
+        assert (text.count("near on test"), "the paper prints 20" in text) == (1, paper)
 
 
 def test_windows_with_one_score_are_one_metric(made: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:

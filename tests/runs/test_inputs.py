@@ -76,6 +76,9 @@ class TestTruth:
         monkeypatch.setattr(Tiny, "chosen", lambda self, dataset: frozenset({"a"}))
         assert (of.missing("fit"), of.missing("predict")) == ((), (Need("split", "test"),))
 
+    def test_options_of_training_are_those_of_its_kind_without_seeds(self, tmp_path: Path) -> None:
+        assert inputs(tmp_path, "fitted", head={"epochs": 7, "seeds": [1]}).training == {"epochs": 7}
+
 
 class TestMethods:
     """What a method gets: only what its entry sees."""
@@ -106,6 +109,12 @@ class TestMethods:
         )
         with pytest.raises(ConfigError, match=message):
             _ = unit.value
+
+    def test_what_was_read_before_is_hidden_from_a_stage(self, tmp_path: Path) -> None:
+        of = inputs(tmp_path, "three")
+        assert of.truth("test")[0].value == 2
+        with pytest.raises(ConfigError, match="reads `value` of an evaluated unit"):
+            _ = of.staged("predict").truth("test")[0].value
 
     def test_an_oracle_sees_it_and_so_do_scores(self, tmp_path: Path) -> None:
         assert [unit.value for unit in self.of(tmp_path, "four").truth("test")] == [2, 4, 6, 8]
@@ -142,6 +151,19 @@ class TestSpeech:
         assert of.spoken == {"e"}
         assert videos(of, "test") == ["e"]
         assert of.sentences("f") == ()
+
+    @pytest.mark.parametrize(
+        ("e", "f", "needs"),
+        [("present", "failed", "transcripts:first"), ("failed", "failed", "videos:first"), ("", "", "videos:first")],
+    )
+    def test_without_any_transcript_the_need_is_that_or_a_video(
+        self, of: TinyInputs, e: str, f: str, needs: str
+    ) -> None:
+        (manifest,), (path,) = of.footage.pipeline.speech.manifests, of.footage.pipeline.videos.availability
+        write_manifest(manifest, {"e": {"status": "failed"}})
+        there = [Record(video=video, status=status) for video, status in (("e", e), ("f", f)) if status]
+        write_availability(path, [*there, Record(video="a", status="present")])
+        assert list(map(str, of.missing("predict"))) == [needs]
 
     def test_the_jobs_declare_the_transcripts(self, of: TinyInputs) -> None:
         benchmark, speech = of.benchmark, of.footage.pipeline.speech
@@ -201,7 +223,8 @@ class TestFeatures:
         of = inputs(tmp_path, "fitted", **TWO)
         rows = of.resized("e", 7)
         assert (rows.shape, rows.dtype, of.dimension) == ((7, 4), np.float32, 4)
-        assert (rows == [2, 2, 20, 20]).all()
+        nearest = [0, 10, 20, 29, 39, 49, 59]
+        assert rows.tolist() == [[2, 2 + second, 20, 20 + 10 * second] for second in nearest]
         assert of.imported == ["net", "other"]
         one = inputs(tmp_path, "fitted", features={"net": ["other"]})
         assert (one.resized("e", 7) == rows[:, 2:]).all()
@@ -209,8 +232,10 @@ class TestFeatures:
     def test_the_mean_of_each_span_stands_side_by_side(self, tmp_path: Path, banks: Path) -> None:
         write_banks(banks, *NUMBERS, name="other", scale=10)
         of = inputs(tmp_path, "fitted", **TWO)
-        spans = [SimpleNamespace(video=video, start_s=3.0, end_s=7.5) for video in "fe"]
-        assert of.pooled(spans).tolist() == [[8, 8, 80, 80], [2, 2, 20, 20]]
+        asked = [("f", 3.0, 7.5), ("e", 10.0, 12.0), ("f", 0.0, 2.0)]
+        spans = [SimpleNamespace(video=video, start_s=start_s, end_s=end_s) for video, start_s, end_s in asked]
+        means = [(8, 5), (2, 10.5), (8, 0.5)]
+        assert of.pooled(spans).tolist() == [[n, n + second, 10 * n, 10 * (n + second)] for n, second in means]
 
     def test_features_that_are_not_there_or_not_seen_are_one_line(
         self, tmp_path: Path, banks: Path, monkeypatch: pytest.MonkeyPatch
@@ -246,3 +271,4 @@ class TestDecoded:
         assert of.video_file("e") == file
         assert of.video_file("f") is None
         assert of.video_file("a") is None
+        assert path in of.benchmark.predict_inputs(of.job)

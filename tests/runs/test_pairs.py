@@ -50,21 +50,24 @@ def test_a_difference_is_over_the_videos_that_both_have(tmp_path: Path) -> None:
     assert (found["difference"], found["n_videos"], found["ahead"]) == ("1.0000", "2", "1")
     assert (found["ci_low"], found["ci_high"]) == ("-3.0000", "5.0000")
     assert "## Table 1, release first\n" in text()
-    assert "| Three, baseline | Drawn | Error | +1.00 | -3.00 to 5.00 |" in text()
+    share = float(found["share_above"])
+    assert share == pytest.approx(0.75, abs=0.05), "of two videos with the differences 5 and -3"
+    assert f"| Three, baseline | Drawn | Error | +1.00 | -3.00 to 5.00 | {100 * share:.2f} % | 1 of 2 |" in text()
     assert "missing" not in text()
 
 
 def test_a_window_stands_beside_the_method_and_a_star_beside_one_that_sees_too_much(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Tiny, "contexts", lambda self, table, line: [(180.0, 180.0)])
+    monkeypatch.setattr(Tiny, "contexts", lambda self, table, line: [(180.0, 180.0), (60.0, 60.0)])
     for entry in ("three", "four"):
-        path = paths.scores("tiny", "first", entry, "180s")
-        write_json(path, {"metrics": {"error": {"per_video": {"a": 1.0}, "weights": {"a": 1.0}}}, "needs": []})
-    write_pairs(planned(tmp_path, ["three", 180, "four", 180]))
-    (found,) = lines()
-    assert (found["first_context_s"], found["second_context_s"]) == ("180", "180")
-    assert "| Three, baseline, 3 min | Four, 3 min * | Error | 0.00 |  |  | 0 of 1 |" in text()
+        for context, value in (("60s", 1.0), ("180s", 3.0)):
+            found = {"per_video": {"a": value}, "weights": {"a": 1.0}}
+            write_json(paths.scores("tiny", "first", entry, context), {"metrics": {"error": found}, "needs": []})
+    write_pairs(planned(tmp_path, ["three", 180, "four", 60]))
+    (line,) = lines()
+    assert (line["table"], line["first_context_s"], line["second_context_s"]) == ("1", "180", "60")
+    assert "| Three, baseline, 3 min | Four, 1 min * | Error | +2.00 |  |  | 1 of 1 |" in text()
 
 
 def test_a_pair_is_compared_by_every_metric_that_both_can_have(tmp_path: Path) -> None:
@@ -86,6 +89,16 @@ def test_videos_count_as_they_do_in_the_score(tmp_path: Path) -> None:
         write_score(entry, {"error": {"a": value, "b": 6.0}}, a=3.0)
     write_pairs(planned(tmp_path, THREE + DRAWN))
     assert lines()[0]["difference"] == "3.0000"
+
+
+def test_the_interval_is_drawn_as_configured(tmp_path: Path) -> None:
+    write_score("three", {"error": {video: place**2 for place, video in enumerate(VIDEOS)}})
+    write_score("drawn", {"error": dict.fromkeys(VIDEOS, 0.0)})
+    found = []
+    for changed in ({}, {"bootstrap_seed": 1}, {"bootstrap_samples": 100}):
+        write_pairs(planned(tmp_path, THREE + DRAWN, metrics=changed))
+        found += [tuple(lines()[0].values())]
+    assert len({*found}) == 3
 
 
 def test_a_pair_without_a_value_says_what_it_needs_and_has_no_difference(tmp_path: Path) -> None:

@@ -37,15 +37,15 @@ def predicted(made: Tiny, entry: str = "fitted") -> dict[str, Any]:
 
 
 def test_it_says_what_made_the_predictions(tmp_path: Path) -> None:
-    made = tiny(tmp_path)
+    made = tiny(tmp_path, head={"epochs": 5})
     found = predicted(made)
     assert found["spec"] == made.spec(job(made, "fitted"))
     assert found["record"] == made.record(job(made, "fitted"))
-    assert found["options"] == {"features": "net"}
+    assert found["options"] == {"features": "net", "epochs": 5}
     assert found["method"] == {"module": "tests.benchmark.tiny", "source": made.source(made.kinds["fitted"])}
 
 
-def test_inputs_and_releases_stand_with_their_sha256(tmp_path: Path) -> None:
+def test_inputs_and_releases_stand_with_their_sha256(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = tiny(tmp_path)
     found = predicted(made)["inputs"]
     assert found == {str(path): sha256_file(path) for path in made.predict_inputs(job(made, "fitted"))}
@@ -53,6 +53,10 @@ def test_inputs_and_releases_stand_with_their_sha256(tmp_path: Path) -> None:
     three, files = predicted(made, "three"), {"numbers.json": hashlib.sha256(CONTENT).hexdigest()}
     assert [*three["inputs"]] == ["datasets/tiny/first/release.json"]
     assert three["releases"] == {"first": {"origin": "https://tiny/1/first/numbers.json", "files": files}}
+    monkeypatch.setattr(Tiny, "reads", lambda self, job: ["second", job.release])
+    assert {name: each["origin"] for name, each in predicted(made, "three")["releases"].items()} == {
+        name: f"https://tiny/1/{name}/numbers.json" for name in ("second", "first")
+    }
 
 
 def test_versions_and_how_the_run_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from stepline.runs.report import figures, write_picture, write_report
+from stepline.runs.report import explanation, figures, write_picture, write_report
 from stepline.runs.table import table_rows
 from tests.benchmark.tiny import Tiny, tiny, write_releases
 from tests.runs.test_table import compute
@@ -25,8 +25,23 @@ def test_the_page_shows_each_table_on_each_release(made: Tiny) -> None:
     for table, title in (("1", "Guesses"), ("2", "Others")):
         for release in ("first", "second"):
             assert f"Table {table} on {release}: {title}" in page
+    for line in ("table1.csv three", "table2.csv four", "table2.csv three"):
+        assert f"stepline explain results/tiny/{line} all second" in page
     write_report(made, Path("again.html"))
     assert Path("again.html").read_text() == page
+
+
+def test_a_number_with_predictions_has_a_command_that_explains_it(made: Tiny) -> None:
+    table = Path("results/tiny/table 1.csv")
+    found = {(row.entry, row.release): explanation(table, row) for row in table_rows(made, "table1")}
+    assert {key for key, command in found.items() if not command} == {
+        (entry, release) for entry in ("fitted",) for release in ("first", "second")
+    }
+    row = next(row for row in table_rows(made, "table1") if row.entry == "drawn")
+    assert explanation(table, replace(row, context_s=180)) == (
+        "stepline explain 'results/tiny/table 1.csv' drawn 180s first"
+    )
+    assert explanation(table, replace(row, spec="")) == explanation(table, replace(row, status="needs")) == ""
 
 
 def test_a_benchmark_says_what_else_it_shows(made: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:

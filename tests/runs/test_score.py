@@ -1,4 +1,5 @@
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,60 @@ class TestScore:
         made = [each for each in self.guesses(2, 4) if (each.seed, each.video) != (4, "f")]
         with pytest.raises(ConfigError, match="the units of 'error' for drawn differ between seeds: return a value"):
             self.scored(self.inputs(tmp_path), made)
+
+    @pytest.mark.parametrize(
+        ("metric", "unit", "left_out", "error"),
+        [
+            ("error", "%", (4,), "no unit of 'error' for drawn has a value"),
+            ("error", "count", (2, 4), "no unit of 'error' for drawn has a value"),
+            ("near", "", (2,), "no unit of 'near' for drawn has a value"),
+            ("near", "%", (2,), None),
+            ("n", "count", (4,), None),
+            ("error", "", (), None),
+        ],
+    )
+    def test_without_any_value_a_percentage_or_a_count_is_0_and_other_metrics_are_an_error(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        metric: str,
+        unit: Any,
+        left_out: Sequence[int],
+        error: str | None,
+    ) -> None:
+        def of(self: Tiny, inputs: TinyInputs, made: Sequence[Guess]) -> dict[str, Values]:
+            return {metric: values([NAN, NAN if made[0].seed in left_out else 6.0], "ef")}
+
+        monkeypatch.setattr(Tiny, "values", of)
+        monkeypatch.setattr(Tiny, "metrics", Tiny.metrics | {metric: replace(Tiny.metrics[metric], unit=unit)})
+        if error:
+            with pytest.raises(ConfigError, match=error):
+                self.scored(self.inputs(tmp_path), self.guesses(2, 4))
+        else:
+            found = self.scored(self.inputs(tmp_path), self.guesses(2, 4))["metrics"][metric]
+            assert found["per_seed"] == [0 if seed in left_out else 6 for seed in (2, 4)]
+
+    def test_seeds_are_those_of_fits_or_draws(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path, features={"net": ["histogram"]})
+        seeds = {}
+        for entry in ("three", "drawn", "fitted"):
+            found = self.scored(made.inputs(job(made, entry)), self.guesses(5, 0))
+            seeds[entry] = found["metrics"]["error"]["seeds"]
+        assert seeds == {"three": [], "drawn": [0, 5], "fitted": [0, 5]}
+
+    def test_the_pool_of_a_ranking_has_all_damaged_videos(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ranked = values([1, 2], "xy", units="queries", counts={"n_videos": None})
+        monkeypatch.setattr(Tiny, "values", lambda self, inputs, made: {"n": ranked})
+        found = self.scored(self.inputs(tmp_path), self.guesses(4), in_part={"e": 1.5, "a": 30.0})["metrics"]["n"]
+        assert (found["n_videos"], found["n_in_part"], found["absent_s"], found["units"]) == (None, 2, 31.5, "queries")
+
+    def test_the_data_set_whose_timelines_show_it_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Tiny, "in_time", lambda self, inputs, video, made: None)
+        assert self.scored(self.inputs(tmp_path), self.guesses(4))["shown_in"] == "first"
 
     def test_a_metric_that_is_not_declared_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Tiny, "values", lambda self, inputs, made: {"eror": values([1], "a")})

@@ -1,11 +1,12 @@
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stepline import paths
-from stepline.benchmark import Benchmark
+from stepline.benchmark import Benchmark, Entry, Line, UnavailableError
 from stepline.errors import StoreError
 from stepline.io import write_json, write_text
 from stepline.needs import Need
@@ -70,18 +71,34 @@ class TestLines:
 
     def test_what_a_line_and_the_benchmark_note_stands_beside(self, tmp_path: Path) -> None:
         lines = [{"entry": "people", "method": "P", "note": "counted"}]
-        made = tiny(tmp_path, one_table(metrics=["n"], lines=lines), **FIRST)
+        made = tiny(tmp_path, one_table(metrics=["n"], lines=lines), subset={"fraction": 0.5}, **FIRST)
         (row,) = table_rows(made, "table1")
         assert (row.value, row.note, row.spec, row.subset) == (9, "counted; numbers are whole", "", "")
 
     def test_entries_of_one_line_each(self, tmp_path: Path) -> None:
-        made = tiny(tmp_path, **FIRST)
+        made = tiny(tmp_path, entries={"three": {"inputs": ["val", "video"]}}, **FIRST)
         compute(made, "table2")
         rows = table_rows(made, "table2")
         assert [(row.entry, row.method, row.inputs) for row in rows] == [
             ("four", "Four", ("train", "truth")),
-            ("three", "Three, again", ("train",)),
+            ("three", "Three, again", ("val", "video", "train")),
         ]
+
+    def test_a_line_stands_under_each_of_its_names(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def named(self: Tiny, line: Line) -> list[Line]:
+            return [replace(line, method=f"{line.method} {name}") for name in "ba"]
+
+        monkeypatch.setattr(Tiny, "named", named)
+        line = {"entry": "three", "method": "Three", "modality": "V+L", "setting": "baseline"}
+        rows = table_rows(tiny(tmp_path, one_table(lines=[line]), **FIRST), "table1")
+        assert [(row.method, row.modality, row.setting) for row in rows] == [
+            (f"Three {name}", "V+L", "baseline") for name in "ba"
+        ]
+
+    def test_a_line_that_the_configuration_renames_is_beyond_the_papers(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path, entries={"four": {"method": "4"}}, **FIRST)
+        rows = table_rows(made, "table2")
+        assert {row.method: row.protocol for row in rows} == {"4": "beyond", "Three, again": "paper"}
 
     def test_a_reference_is_the_papers_number(self, tmp_path: Path) -> None:
         write_text(tmp_path / "paper/table1.csv", f"{PAPER}1,People,,reference,,error,test,first,0.5,,1,,,,\n")
@@ -127,6 +144,32 @@ class TestMissing:
         assert (row.status, row.needs) == ("needs", (Need("key", "TINY_KEY"),))
         assert row.command.startswith("export TINY_KEY=... && ")
 
+    def test_a_metric_without_a_value_in_a_score_needs_what_the_benchmark_says(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def unscored(self: Tiny, entry: Entry, release: str, metric: str) -> list[Need]:
+            return [Need("weights", f"{entry.id}.{release}.{metric}")]
+
+        monkeypatch.setattr(Tiny, "unscored", unscored)
+        measured = {"error": {"value": 2.0, "seeds": []}}
+        found = {"needs": [], "status": "present", "selection": "", "metrics": measured}
+        write_json(paths.scores("tiny", "first", "drawn", "all"), found)
+        rows = by_line(table_rows(tiny(tmp_path, **FIRST), "table1"))
+        assert (rows["drawn", "error"].value, rows["drawn", "error"].needs) == (2.0, ())
+        assert (rows["drawn", "near"].value, rows["drawn", "near"].needs) == (
+            None,
+            (Need("weights", "drawn.first.near"),),
+        )
+
+    def test_counts_of_an_absent_release_need_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def counted(self: Tiny, entry: Entry, release: str) -> None:
+            raise UnavailableError(Need("release", f"tiny/{release}"), Need("labels", f"tiny/{entry.id}"))
+
+        monkeypatch.setattr(Tiny, "counted", counted)
+        made = tiny(tmp_path, one_table(metrics=["n"], lines=[{"entry": "people", "method": "P"}]), **FIRST)
+        (row,) = table_rows(made, "table1")
+        assert (row.status, row.note) == ("needs", "needs release:tiny/first, labels:tiny/people; numbers are whole")
+
     def test_a_damaged_score_is_one_line(self, tmp_path: Path) -> None:
         write_text(paths.scores("tiny", "first", "three", "all"), "[]")
         with pytest.raises(StoreError, match=r"three/all.json is not a score: remove it"):
@@ -156,6 +199,22 @@ class TestCompared:
         assert row.status == "not comparable"
         assert "within=2 (published: 1)" in row.note
 
+    @pytest.mark.parametrize(
+        ("published", "within", "status", "note"),
+        [
+            ({"within": 2}, 1, "not comparable", "within=1 (published: 2)"),
+            ({"within": 2}, 2, "differs", "selection: guessed"),
+            ({}, 2, "not comparable", "within=2 (default: 1)"),
+            ({}, 1, "exact", "selection: guessed"),
+        ],
+    )
+    def test_where_the_paper_states_no_option_it_is_the_default(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: Any, within: int, status: str, note: str
+    ) -> None:
+        monkeypatch.setattr(Tiny, "published", published)
+        row = self.near(tmp_path, metrics={"within": within})
+        assert (row.status, row.note.partition(";")[0]) == (status, note)
+
     def test_a_subset_is_named(self, tmp_path: Path) -> None:
         row = self.near(tmp_path, subset={"fraction": 0.5, "seed": 0})
         assert (row.status, row.n_videos, row.n_listed) == ("not comparable", 1, 2)
@@ -166,6 +225,28 @@ class TestCompared:
         assert self.near(tmp_path).status == "not comparable"
 
 
+def test_an_option_of_training_stands_beside_features(tmp_path: Path) -> None:
+    row = by_line(table_rows(tiny(tmp_path, head={"epochs": 5}, **FIRST), "table1"))["fitted", "near"]
+    assert row.options_text == "epochs=5;features=net;within=1"
+
+
+def test_the_blind_baseline_is_that_of_the_same_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blind = {("three", "error"): "drawn"}
+    monkeypatch.setattr(Tiny, "blind", lambda self, entry, metric: blind.get((entry.id, metric), ""))
+    paper = [f"1,Three,,,{context},error,test,first,2.4,,1,0.5,a rerun,,\n" for context in (60, 180)]
+    write_text(tmp_path / "paper/table1.csv", "".join([PAPER, *paper]))
+    lines = [{"entry": name, "method": name.title(), "contexts": [180, 60]} for name in ("drawn", "three")]
+    for entry, context, value in (("three", 60, 2.5), ("drawn", 60, 9.0), ("three", 180, 2.6), ("drawn", 180, 2.5)):
+        measured = {"error": {"value": value, "seeds": [], "n_videos": 2, "n_listed": 2}}
+        found = {"needs": [], "status": "present", "selection": "", "metrics": measured}
+        write_json(paths.scores("tiny", "first", entry, f"{context}s"), found)
+    rows = table_rows(tiny(tmp_path, one_table(lines=lines), **FIRST), "table1")
+    assert [(row.context_s, row.status, row.note.partition(", ")[0]) for row in rows if row.printed] == [
+        (60, "within", "tolerance ±0.5: a rerun; Drawn scores 9.00"),
+        (180, "inconclusive", "tolerance ±0.5: a rerun; Drawn scores 2.50"),
+    ]
+
+
 def test_files_of_others_are_named_beside_the_number(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     write_banks(tmp_path_factory.mktemp("banks"))
     row = by_line(table_rows(tiny(tmp_path, **FIRST), "table1"))["fitted", "error"]
@@ -174,11 +255,11 @@ def test_files_of_others_are_named_beside_the_number(tmp_path: Path, tmp_path_fa
 
 
 def test_the_file_has_the_entry_of_each_line(tmp_path: Path) -> None:
-    made = tiny(tmp_path)
+    made = tiny(tmp_path, declared(reference="tiny24"))
     compute(made, "table1")
     write_table(made, "table1")
     with open("results/tiny/table1.csv", newline="") as file:
         assert [row["entry"] for row in csv.DictReader(file)][:3] == ["three", "drawn", "drawn"]
     text = Path("results/tiny/table1.md").read_text()
-    assert text.startswith("# Tiny: Table 1\n")
+    assert text.startswith("# Tiny [@tiny24]: Table 1\n")
     assert "## Table 1: Guesses, release second" in text

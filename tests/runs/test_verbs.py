@@ -15,7 +15,17 @@ from stepline.io import read_json
 from stepline.runs.predictions import read_predictions
 from stepline.runs.report import write_report
 from stepline.runs.verbs import Verbs
-from tests.benchmark.tiny import NUMBERS, Drawn, Guess, TinyInputs, declared, tiny, write_banks, write_releases
+from tests.benchmark.tiny import (
+    NUMBERS,
+    Drawn,
+    Fitted,
+    Guess,
+    TinyInputs,
+    declared,
+    tiny,
+    write_banks,
+    write_releases,
+)
 
 PLACE = "tiny", "first", "fitted", "all"
 ENTRIES = "three", "drawn", "fitted", "four"
@@ -108,6 +118,11 @@ class TestFit:
         verbs.score("first", "fitted", "all")
         assert read_json(paths.scores(*PLACE))["status"] == "needs"
 
+    def test_it_reads_no_evaluated_split(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Fitted, "fit", lambda self, inputs, seed, path: inputs.truth("test"))
+        with pytest.raises(ConfigError, match="^the method of fitted .* reads the split test: add "):
+            verbs.fit(*PLACE[1:], 0)
+
     def test_what_cannot_be_fitted_is_one_line(self, verbs: Verbs) -> None:
         with pytest.raises(ConfigError, match="^entry 'three' is not trained$"):
             verbs.fit("first", "three", "all", 0)
@@ -149,6 +164,13 @@ class TestPredict:
     ) -> None:
         monkeypatch.setattr(Drawn, "predict", lambda self, inputs, fits: made)
         with pytest.raises(ConfigError, match=problem):
+            verbs.predict("first", "drawn", "all")
+
+    def test_the_truth_of_evaluated_units_is_hidden(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(
+            Drawn, "predict", lambda self, inputs, fits: [guess(value=each.value) for each in inputs.truth("test")]
+        )
+        with pytest.raises(ConfigError, match="^the method of drawn .* reads `value` of an evaluated unit: add "):
             verbs.predict("first", "drawn", "all")
 
     def test_a_value_of_another_type_is_one_line(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:

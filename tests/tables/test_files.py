@@ -5,6 +5,7 @@ from pathlib import Path
 
 from stepline import tables
 from stepline.benchmark.words import Option, Sees
+from stepline.needs import Need
 from stepline.tables import Number
 from tests.tables.numbers import SAMPLE_LIST, WINDOW, build, cells, number, score
 
@@ -146,12 +147,91 @@ def test_variants_of_a_method_are_told_apart_by_their_entry(paper: Path) -> None
     ]
 
 
+def test_facts_name_methods_or_metrics_or_both_where_they_differ() -> None:
+    def facts(*asked: Number) -> dict[str, str]:
+        return dict(tables.facts(build([*asked], None))[0][2])
+
+    other = number(entry="b", method="B", setting="", score=score(n_videos=5, n_in_part=1, absent_s=2.0))
+    found = facts(number(), other)
+    assert found["Videos evaluated / listed"] == "6 / 6: MiniLM (zero-shot); 5 / 6, 1 in part: B"
+    assert (found["Samples"], found["Seeds"], found["Subset"]) == ("12000", "0", "none: the full split")
+    assert (found["Oracles"], found.get("Options")) == ("none", None)
+    options = {"k": Option(2, 2), "b": Option(True, True)}
+    found = facts(number(options=options, sees=(SAMPLE_LIST,)), number(entry="b", method="B"))
+    assert (found["Oracles"], found["Options"]) == ("MiniLM (zero-shot)", "b=true, k=2: MiniLM (zero-shot)")
+    own = score()
+    own["metrics"]["map"] |= {"n_samples": 9, "seeds": [3, 4]}
+    found = facts(number(score=own), number(score=own, metric="map"), other)
+    assert found["Samples"] == "12000: Acc; 9: MiniLM (zero-shot) (mAP)"
+    ranked = score(n_samples=None, n_queries=7, pool_used=3, pool_listed=4)
+    found = facts(number(score=ranked, subset="0.5"), other)
+    assert (found["Samples"], found["Queries"]) == ("12000: B", "7: MiniLM (zero-shot)")
+    assert (found["Pool used / listed"], found["Subset"]) == ("3 / 4: MiniLM (zero-shot)", "0.5: MiniLM (zero-shot)")
+    several = score(selection="val loss")
+    several["metrics"]["accuracy"] |= {"seeds": [3, 4], "sd": 0.5}
+    found = facts(number(score=several), other)
+    assert found["Selection"] == "val loss: MiniLM (zero-shot)"
+    assert (found["Seeds"], found["± after a value"]) == (
+        "3;4: MiniLM (zero-shot); 0: B",
+        "standard deviation over the seeds",
+    )
+
+
+def test_columns_are_in_the_order_of_metrics_and_a_cell_may_have_several_splits() -> None:
+    measured = {"value": 1.0, "seeds": []}
+    asked = [
+        number(metric=metric, split=split, context_s=None, score={"metrics": {metric: measured | {"value": value}}})
+        for metric, split, value in (("base_sr", "test", 1.0), ("soda_d", "val", 2.0), ("soda_d", "test", 3.0))
+    ]
+    panel = tables.panels(build(asked, None))[0]
+    assert panel.columns == ("SODA-D", "Base SR")
+    assert [cell.text for cell in panel.lines[0].cells] == ["2.00 / 3.00", "1.00"]
+
+
+def test_a_line_has_a_command_or_says_what_to_declare(paper: Path) -> None:
+    lacking = number(score=None, needs=(Need("java"),), command="apt install java")
+    found = {line.row.entry or line.method: line for line in tables.lines(build([lacking], paper))}
+    assert (found["minilm"].note, found["minilm"].command) == ("needs java", "apt install java")
+    assert (found["Random"].note, found["Random"].command) == (
+        f"no configured entry computes it; {tables.UNDECLARED}",
+        "",
+    )
+    unseeded = score()
+    unseeded["metrics"]["accuracy"] |= {"seeds": [], "sd": 0.5}
+    seen = [(line.oracle, line.sees) for line in tables.lines(build([number(), number(sees=(SAMPLE_LIST,))], None))]
+    assert seen == [(False, "its window"), (True, "THE SAMPLE LIST")]
+    (line,) = tables.computed(build([number(score=unseeded)], None))
+    assert (line[5], line[9]) == ("11.22 ± 0.50", "")
+
+
+def test_tables_and_releases_are_in_order_each_with_its_facts_and_numbers(tmp_path: Path) -> None:
+    places = [("1", "v0", 4.0), ("2a", "v0", 1.0), ("2a", "v2", 2.0), ("2a", "v1", 3.0)]
+    asked = [number(table=table, release=release, score=score(value)) for table, release, value in places]
+    tables.write_markdown(build(asked[1:] + asked[:1], None), tmp_path / "table.md", title="A study")
+    text = (tmp_path / "table.md").read_text()
+    panels = re.findall(r"## Table (\w+): Step recognition, release (\w+)\n.*?\| L \| ([\d.]+) \|\n", text, re.DOTALL)
+    numbers = re.findall(r"## Table (\w+), release (\w+): how .*?\| Acc \|  \| ([\d.]+) \|", text, re.DOTALL)
+    assert panels == numbers == [(table, release, f"{value:.2f}") for table, release, value in places]
+
+
+def test_what_is_missing_is_in_the_order_of_the_rows() -> None:
+    lacking = {"score": None, "needs": (Need("weights", "x"),)}
+    asked = [number(table="1", **lacking), number(table="3b", score=None, needs=(Need("java"),)), number(**lacking)]
+    assert [(gap.needs, gap.methods, gap.count) for gap in tables.missing(build(asked, None))] == [
+        ("weights:x", ("Table 1: MiniLM (zero-shot)", "Table 2a: MiniLM (zero-shot)"), 2),
+        ("java", ("Table 3b: MiniLM (zero-shot)",), 1),
+    ]
+
+
 def test_a_study_without_a_paper_is_one_table(tmp_path: Path) -> None:
     rows = build([number(release="demo", context_s=2.5, paper_release="")], None)
     tables.write_markdown(rows, tmp_path / "table.md", title="Demo")
     text = (tmp_path / "table.md").read_text()
     assert "## Table 2a: Step recognition, release demo\n" in text
     assert "## What is missing\n\nNothing." in text
+    lacking = number(release="demo", score=None, needs=(Need("samples", "demo/x/val"),))
+    tables.write_markdown(build([lacking], None), tmp_path / "table.md", title="Demo")
+    assert "| samples:demo/x/val | 1 | Table 2a: MiniLM (zero-shot) |  |\n" in (tmp_path / "table.md").read_text()
 
 
 def test_a_hostile_name_does_not_break_the_markdown(tmp_path: Path) -> None:

@@ -84,12 +84,18 @@ class TestBest:
         assert f"a {alike} and b {alike} have the highest Acc: 11.22 %" in tied("ab")
         assert f"a {alike}, b {alike}, c {alike} and 2 others have the highest" in tied("abcde")
 
+    def test_a_method_without_setting_or_window_is_its_name(self) -> None:
+        asked = number(method="M", modality="", setting="", context_s=None)
+        assert said(build([asked], None)) == ("In Table 2a on v0, M has the highest Acc: 11.22 %.",)
+
     def blind(self, value: float | None, of_method: float = 11.22, **changes: Any) -> str:
         random = number(entry="r", method="Random", score=None if value is None else score(value), **changes)
         return said(build([number(blind="r", score=score(of_method)), random], None))[0]
 
     def test_the_blind_baseline_stands_beside_it(self) -> None:
         assert self.blind(4.0).endswith("11.22 %; the blind baseline Random scores 4.00 %.")
+        assert self.blind(8.0).endswith("Random scores 8.00 %, within the 95 % interval of the best method.")
+        assert self.blind(7.99).endswith("Random scores 7.99 %.")
         assert self.blind(9.0).endswith("Random scores 9.00 %, within the 95 % interval of the best method.")
         assert self.blind(12.0).endswith(
             "Random (L, zero-shot, 1 min) has the highest Acc: 12.00 %; Random is a blind baseline."
@@ -100,10 +106,39 @@ class TestBest:
         assert "Random" not in self.blind(None)
         assert "Random" not in self.blind(4.0, context_s=180.0)
 
-    def test_the_methods_that_are_blind_baselines(self) -> None:
-        rows = build([number(blind="r"), number(entry="r", method="Random", blind="r")], None)
-        assert blind_methods(rows) == ["Random"]
-        assert blind_methods(build([number()], None)) == []
+        assert "Random" not in self.blind(4.0, split="val")
+
+    @pytest.mark.parametrize(
+        ("lower", "random", "uniform", "said"),
+        [
+            (False, 4.0, 6.0, "the blind baseline Uniform scores 6.00 %."),
+            (False, 6.0, 4.0, "the blind baseline Random scores 6.00 %."),
+            (True, 15.0, 20.0, "the blind baseline Random scores 15.00 %."),
+            (True, 20.0, 13.0, "Uniform scores 13.00 %, within the 95 % interval of the best method."),
+        ],
+    )
+    def test_of_several_blind_baselines_the_best_is_named(
+        self, lower: bool, random: float, uniform: float, said: str
+    ) -> None:
+        asked = [
+            number(blind="r"),
+            number(entry="b", method="B", blind="u", score=score(12.0 if lower else 10.0)),
+            number(entry="r", method="Random", score=score(random)),
+            number(entry="u", method="Uniform", score=score(uniform)),
+        ]
+        loss = Metric(title="Loss", lower_is_better=lower)
+        rows = [replace(each, measure=loss) for each in build(asked, None)]
+        assert finding(rows, rows, "accuracy").sentences[0].endswith(said)
+
+    def test_the_methods_that_are_blind_baselines(self, paper: Path) -> None:
+        asked = [
+            number(entry="r", method="Guess", blind="r"),
+            number(blind="r"),
+            number(entry="u", method="Uniform"),
+            number(entry="own", method="Own", blind="u"),
+        ]
+        assert blind_methods(build(asked, paper)) == ["Guess", "Uniform"]
+        assert blind_methods(build([number()], paper)) == []
 
 
 class TestMissing:

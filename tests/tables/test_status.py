@@ -1,5 +1,6 @@
 """Every status by its rule."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,15 @@ def test_the_printed_digits_and_then_the_tolerance_decide(paper: Path, status: s
         assert ("±1: a rerun" in found.note) == (status != "exact")
 
 
+@pytest.mark.parametrize(
+    ("value", "status"), [(0.7, "within"), (0.9, "within"), (0.6999, "differs"), (0.9001, "differs")]
+)
+def test_errors_of_floats_do_not_decide_at_the_tolerance(tmp_path: Path, value: float, status: str) -> None:
+    path = tmp_path / "paper.csv"
+    path.write_text(PAPER.replace("11.22,,2,1,a rerun", "0.80,,2,0.1,a rerun"))
+    assert row(path, score=score(value)).status == status
+
+
 def test_a_number_without_a_tolerance_differs_and_one_that_the_paper_does_not_have_is_ours(paper: Path) -> None:
     found = row(paper, context_s=180.0, score=score(12.40))
     assert (found.status, round(found.difference or 0, 2)) == ("differs", 0.01)
@@ -49,6 +59,9 @@ def test_a_number_without_a_tolerance_differs_and_one_that_the_paper_does_not_ha
             {"options": {"transcripts": Option("asr", "released"), "k": Option(1, 1)}},
             "transcripts=asr (published: released)",
         ),
+        ({"options": {"k": Option(0.5, 1.0)}}, "k=0.5 (published: 1)"),
+        ({"options": {"k": Option([1, 2], (1,))}}, "k=1,2 (published: 1)"),
+        ({"options": {"k": Option(None, False, said=False)}}, "k= (default: false)"),
     ],
 )
 def test_what_is_not_comparable_says_why_and_has_no_difference(paper: Path, changes: Any, note: str) -> None:
@@ -88,6 +101,11 @@ def test_a_number_that_cannot_be_right_is_inconsistent_with_its_evidence(paper: 
     found = row(paper, method="Broken", score=score(99.0))
     assert (found.status, found.difference) == ("inconsistent", None)
     assert "more than all" in found.note
+    found = row(paper, method="Broken", release="v1", score=score(99.0, n_videos=5))
+    assert (found.status, found.note[-45:]) == (
+        "inconsistent",
+        "be right: more than all; videos: 5 of 6 evaluated"[-45:],
+    )
 
 
 def test_a_table_that_leaves_out_last_zeros_is_held_to_its_decimals(paper: Path) -> None:
@@ -130,8 +148,12 @@ class TestBesideWhatSeesNothing:
             (10.0, {}, "within", "0.00"),
             (9.5, {"draw_sd": 0.5}, "inconclusive", "0.07"),
             (9.0, {"draw_sd": 0.5}, "within", "0.01"),
+            (9.34, {"draw_sd": 0.5}, "within", "0.04"),
             (9.0, {"sd": 0.5}, "within", "0.01"),
             (9.0, {"draw_sd": 1.0}, "inconclusive", "0.11"),
+            (9.0, {"draw_sd": 1.0, "sd": 0.5}, "inconclusive", "0.11"),
+            (9.0, {"draw_sd": 0.5, "sd": 1.0}, "inconclusive", "0.11"),
+            (12.0, {"draw_sd": 1.0}, "inconclusive", "0.55"),
         ],
     )
     def test_a_tolerance_that_would_take_it_too_tells_nothing(
@@ -169,6 +191,24 @@ class TestBesideWhatSeesNothing:
         random = number(entry="random", method="Random", modality="-", setting="baseline", score=alone, **changes)
         found = build([number(blind="random", score=score(11.3)), random], paper)
         assert next(each.status for each in found if each.entry == "minilm") == status
+
+    @pytest.mark.parametrize(
+        "elsewhere", [{"context_s": 180.0}, {"release": "v1"}, {"split": "val"}, {"metric": "map"}, {"table": "3b"}]
+    )
+    def test_the_one_of_the_same_cell_counts_and_no_other(self, paper: Path, elsewhere: Any) -> None:
+        random = number(entry="random", method="Random", modality="-", setting="baseline")
+        one, other = ({name: {"value": value, "seeds": []} for name in ("accuracy", "map")} for value in (4.0, 11.0))
+        asked = [
+            replace(random, score={"metrics": one}),
+            number(blind="random", score=score(11.3)),
+            replace(random, score={"metrics": other}, **elsewhere),
+        ]
+        for numbers in (asked, asked[::-1]):
+            found = next(each for each in build(numbers, paper) if each.entry == "minilm")
+            assert (found.status, found.note[-50:]) == (
+                "within",
+                "Random scores 4.00, in this range with probability 0.00"[-50:],
+            )
 
     def test_its_own_number_is_not_held_to_itself(self, paper: Path) -> None:
         found = row(paper, blind="minilm", score=score(11.3))

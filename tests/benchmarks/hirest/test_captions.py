@@ -44,6 +44,15 @@ def test_captions_are_compared_step_by_step_in_percent_whatever_their_case() -> 
     assert "val_clip_score" not in scores
 
 
+@pytest.mark.usefixtures("releases")
+def test_a_video_without_captions_is_left_out_and_counted() -> None:
+    of = inputs("frequent", metrics=WITHOUT_JAVA)
+    first, *others = [pair for pair in of.truth("val") if pair.steps]
+    rouge = values(of, [found(pair, sentences=["x"] * len(pair.steps)) for pair in others])["val_rouge_l"]
+    assert first.video not in rouge.videos
+    assert rouge.counts == {"n_listed": len(others) + 1, "n_samples": sum(len(pair.steps) for pair in others)}
+
+
 @pytest.mark.usefixtures("banks")
 def test_clip_score_is_a_fraction_of_the_steps_whose_video_has_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     from stepline.features.bank import Bank

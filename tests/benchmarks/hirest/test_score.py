@@ -10,7 +10,7 @@ from stepline.benchmark import Values
 from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.kinds import Found
 from stepline.benchmarks.hirest.methods.found import found, ranking
-from stepline.benchmarks.hirest.metrics import SEGMENTS
+from stepline.benchmarks.hirest.metrics import METRICS, SEGMENTS
 from stepline.benchmarks.hirest.score import values
 from stepline.datasets import hirest
 from stepline.datasets.hirest import Pair
@@ -100,8 +100,12 @@ class TestSegments:
         assert mean(scores["val_recall_05"]) < 100
 
     def test_the_option_leaves_it_out(self) -> None:
-        scores = self.scores(metrics={"preprocess_moment_bounds": False})
+        scores, before = self.scores(metrics={"preprocess_moment_bounds": False}), self.scores()
         assert mean(scores["val_recall_05"]) == 100
+        changed = {name for name, each in scores.items() if not np.array_equal(each.values, before[name].values)}
+        beside = {name for name in scores if "preprocess_moment_bounds" in METRICS[name].options}
+        assert changed <= beside, "numbers that it changes have the option beside them"
+        assert {name[:-3] for name in changed} == {name[:-3] for name in beside}, "at any threshold"
 
     def test_each_video_counts_the_same_and_pairs_are_one_to_one_beside(self) -> None:
         of = inputs("uniform-1")
@@ -115,6 +119,11 @@ class TestSegments:
             100 * np.mean([v > 0 for v in scores["val_raw_recall_05"].values]),
         )
         assert (scores["val_f1_05"].values <= 100 * 2 / (2 + np.array(n))).all()
+
+    def test_a_video_without_a_prediction_is_left_out_and_counted(self) -> None:
+        of = inputs("uniform-1")
+        scores = values(of, said(of, segments=lambda pair: (pair.bounds_s,))[1:])
+        assert (len(scores["val_recall_05"].videos), scores["val_recall_05"].counts) == (7, {"n_listed": 8})
 
     def test_two_of_one_step_and_one_of_none(self) -> None:
         of = inputs("uniform-1")

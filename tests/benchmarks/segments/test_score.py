@@ -7,7 +7,12 @@ from stepline.benchmarks.segments.recognition import Recognised
 from stepline.errors import ConfigError
 from tests.benchmarks.segments.conftest import inputs, segment
 
-LISTED = [segment("a", video="v", part="easy"), segment("a", 2, video="v"), segment("b", video="w", part="easy")]
+LISTED = [
+    segment("a", video="v", part="easy"),
+    segment("a", 2, video="v"),
+    segment("b", video="w", part="easy"),
+    segment("b", video="not predicted", part="easy"),
+]
 
 
 @pytest.fixture
@@ -24,7 +29,7 @@ PREDICTED = {"v": ("a", "b"), "w": ("b",)}
 def test_each_segment_is_right_or_wrong(values: Any) -> None:
     assert values["accuracy"].values.tolist() == [100, 0, 100]
     assert values["accuracy"].videos == ["v", "v", "w"]
-    assert values["accuracy"].counts == {"n_listed": 2, "n_samples": 3}
+    assert values["accuracy"].counts == {"n_listed": 3, "n_samples": 3}
 
 
 def test_each_step_counts_the_same(values: Any) -> None:
@@ -38,7 +43,7 @@ def test_a_part_has_its_own_segments_alone(values: Any) -> None:
     assert values.keys() == {"accuracy", "by_step", "easy"}
     assert values["easy"].values.tolist() == [100, 100]
     assert values["easy"].videos == ["v", "w"]
-    assert values["easy"].counts == {"n_listed": 2, "n_samples": 2}
+    assert values["easy"].counts == {"n_listed": 3, "n_samples": 2}
 
 
 def test_predictions_for_other_segments_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
