@@ -86,6 +86,31 @@ def test_equally_certain_steps_are_in_the_order_of_the_article() -> None:
 def test_a_segment_lasts_as_long_as_those_of_the_activity() -> None:
     known, made = fitted("duration")
     for activity in ("", "Make Tea"):
-        other = [replace(each, seed=4 - each.seed) for each in predicted(of, Path("b"), Path("a"))]
-    assert [*other[n:], *other[:n]] == made
-    assert [replace(each, seed=1) for each in made[:n]] != made[n:]
+        lasted = [end_s - start_s for each in of_train(activity) for start_s, end_s, *_ in each.segments]
+        assert known[activity] == pytest.approx(np.mean(lasted))
+    assert "Boil Rice" not in known
+    for video, key in (("val_seen-0-1", "Make Tea"), ("test_unseen-0-0", "")):
+        each, duration = next(each for each in made if each.video == video), VIDEOS[video].duration
+        n = len(each.steps)
+        for k, (start_s, end_s) in enumerate(each.segments):
+            assert (start_s + end_s) / 2 == pytest.approx(duration * (k + 0.5) / n)
+            assert end_s - start_s == pytest.approx(known[key])
+
+
+def test_a_segment_is_cut_to_the_video() -> None:
+    of = inputs("duration")
+    Path("fit").write_text('{"": 1000.0}')
+    assert {
+        segment for each in predicted(of, Path("fit")) if each.video == "val_seen-0-1" for segment in each.segments
+    } == {(0, VIDEOS["val_seen-0-1"].duration)}
+
+
+@pytest.mark.parametrize("entry", ["place", "duration"])
+def test_each_seed_predicts_by_its_fit(entry: str) -> None:
+    of = inputs(entry, baselines={"seeds": [3, 1]})
+    Path("a").write_text('{"": 10.0, "place 0": [0.1, 0.2, 0.5]}')
+    Path("b").write_text('{"": 20.0, "place 0": [0.6, 0.8, 0.5]}')
+    made, other = predicted(of, Path("a"), Path("b")), predicted(of, Path("b"), Path("a"))
+    n = len(of.evaluated)
+    assert [each.seed for each in made] == [3] * n + [1] * n
+    assert [replace(each, seed=3) for each in made[n:]] == other[:n] != made[:n]
