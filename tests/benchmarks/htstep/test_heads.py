@@ -11,9 +11,10 @@ from stepline.benchmark import Job
 from stepline.benchmarks.htstep.inputs import HtstepInputs, Narrated
 from stepline.benchmarks.htstep.kinds import Found
 from stepline.benchmarks.htstep.methods.heads import Head
-from stepline.benchmarks.htstep.methods.videos import Articles, found, step_vectors, word_vectors
-from stepline.datasets.htstep import Recording
+from stepline.benchmarks.htstep.methods.videos import Articles, Learned, found, step_vectors, word_vectors
+from stepline.datasets.htstep import Recording, Segment, Step
 from stepline.datasets.htstep_transfer import Sentence
+from stepline.features.importing import Folder, import_folder
 from stepline.models.grounding import GroundedSegments
 from tests.benchmarks.htstep.conftest import inputs, plan, predicted
 from tests.benchmarks.htstep.synthetic import CONFIG, articles, crosstask_videos, vector, videos
@@ -68,6 +69,43 @@ class TestLearned:
         vectors = step_vectors(of, of.entry, learned.steps[:2])
         assert vectors == pytest.approx(np.array([vector(text) for text in texts[:2]]), abs=1e-6)
 
+    def test_videos_of_coin_with_steps_of_coin(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        steps = {
+            number: Step(id=number, activity="Saw", variation="", index=1, headline=f"cut {number}", paragraph="")
+            for number in (7, 4)
+        }
+        made: dict[str, Any] = {"split": "coin", "activity": "Saw", "labelled": True}
+        listed = [
+            Recording(video="b", steps=(4, 7), segments=(Segment(start_s=1, end_s=3, step=7, match=""),), **made),
+            Recording(video="none", steps=(4, 7), segments=(), **made),
+            Recording(video="a", steps=(7,), segments=(Segment(start_s=2, end_s=9, step=7, match=""),), **made),
+            Recording(video="gone", steps=(7,), segments=(Segment(start_s=2, end_s=9, step=7, match=""),), **made),
+        ]
+        (tmp_path / "coin").mkdir()
+        for number, video in enumerate(["a", "b", "none"]):
+            np.save(tmp_path / f"coin/{video}.npy", np.full((70 + number, 3), number, np.float32))
+        import_folder(Folder(tmp_path / "coin"), "planted", "coin", 1.0)
+        monkeypatch.setattr("stepline.datasets.htstep_transfer.coin", lambda: listed)
+        monkeypatch.setattr("stepline.datasets.htstep_transfer.texts_of", {"coin": steps}.__getitem__)
+        learned = Articles(inputs("aft-narrations-coin")).learned(0)
+        assert [step.headline for step in learned.steps] == ["cut 4", "cut 7"]
+        assert [each.candidates.tolist() for each in learned.videos] == [[0, 1], [1]]
+        assert [each.steps.tolist() for each in learned.videos] == [[1], [1]]
+        assert [(len(each.rows), each.rows[0, 0]) for each in learned.videos] == [(71, 1), (70, 0)]
+
+    def test_a_fit_with_other_annotation_or_texts_is_another(self) -> None:
+        learned = Articles(inputs("aft")).learned(0)
+        [first, *others] = learned.videos
+        changed = [
+            replace(first, candidates=first.candidates[::-1]),
+            replace(first, steps=first.steps[::-1]),
+            replace(first, segments_s=first.segments_s + 1),
+        ]
+        made = [Learned([each, *others], learned.steps) for each in (first, *changed)]
+        made.append(Learned(learned.videos, learned.steps[::-1]))
+        assert len({each.sha256 for each in made}) == len(made)
+        assert made[0].sha256 == learned.sha256
+
     def test_silent_videos_are_not_learned(self) -> None:
         of = inputs("aft-narrations")
         silent = Narrated(video="train-0-0", sentences=(Sentence(start_s=1, end_s=2, text=" "),))
@@ -96,7 +134,7 @@ class TestFound:
         assert self.times([[0, 0, 9], [0, 9, 0], [9, 0, 0], [0, 0, 1]])[1] == (0, 1, 3)
 
     def test_of_fewer_seconds_than_steps_some_have_none(self) -> None:
-        times_s, ordered_s = self.times([[9, 1, 1], [1, 1, 9]])
+        times_s, ordered_s = self.times([[0.9, 0.1, 0.1], [0.1, 0.1, 0.9]])
         assert times_s == (0, 0, 1)
         assert ordered_s == (0, -1, 1)
 
