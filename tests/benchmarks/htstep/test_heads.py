@@ -11,7 +11,14 @@ from stepline.benchmark import Job
 from stepline.benchmarks.htstep.inputs import HtstepInputs, Narrated
 from stepline.benchmarks.htstep.kinds import Found
 from stepline.benchmarks.htstep.methods.heads import Head
-from stepline.benchmarks.htstep.methods.videos import Articles, Learned, found, step_vectors, word_vectors
+from stepline.benchmarks.htstep.methods.videos import (
+    Articles,
+    Learned,
+    found,
+    sentence_vectors,
+    step_vectors,
+    word_vectors,
+)
 from stepline.datasets.htstep import Recording, Segment, Step
 from stepline.datasets.htstep_transfer import Sentence
 from stepline.features.importing import Folder, import_folder
@@ -111,6 +118,21 @@ class TestLearned:
         silent = Narrated(video="train-0-0", sentences=(Sentence(start_s=1, end_s=2, text=" "),))
         of._truth["narrations"] = [silent]
         assert len(Articles(of).learned(0).videos) == 0
+
+    def test_texts_are_of_the_parts_that_the_entry_names(self) -> None:
+        steps = Articles(inputs("aft")).steps[1:3]
+        for entry, parts in (
+            ("aft", ["Do thing{0} with tool{0}."]),
+            ("aft-paragraph", ["First, mind thing{0}. Then go on."]),
+        ):
+            of = inputs(entry)
+            expected = [vector(" ".join(parts).format(step.id)) for step in steps]
+            assert step_vectors(of, of.entry, steps) == pytest.approx(np.array(expected), abs=1e-6)
+        of = inputs("mt-bce-all")
+        made = sentence_vectors(of, of.entry, steps)
+        for rows, step in zip(made, steps, strict=True):
+            parts = [f"Do thing{step.id} with tool{step.id}.", f"First, mind thing{step.id}.", "Then go on."]
+            assert rows == pytest.approx(np.array([vector(f"Make Tea: {part}") for part in parts]), abs=1e-6)
 
     def test_words_are_encoded_alone(self) -> None:
         of = inputs("umt")
