@@ -104,8 +104,7 @@ def write(videos: Sequence[Video], blind: str, rows: Path) -> None:
     random, ids, steps = np.random.default_rng(0), dict[tuple[str, str], int](), list[tuple[Any, ...]]()
     names, annotated = dict[str, list[str]]({split: [] for split in SPLITS}), dict[str, Any]()
     for number, each in enumerate(videos):
-        name, activity = f"{each.split}-{number}", each.activity
-        article = each.article
+        name, activity, article = f"{each.split}-{number}", each.activity, each.article
         if blind == "article":
             activity, article = f"{activity} {number}", random.permutation(article).tolist()
         for place, text in enumerate(article):
@@ -181,9 +180,9 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("kind", "about"), PLANTED)
 def test_what_is_planted_in_an_input_is_lost_without_it(kind: str, about: str, scores: Scores) -> None:
-    """Without the text or the rows, one of the four shown words is right by chance, and so is a second of 20."""
+    """Without texts, a head finds one of the four shown words by chance; without rows, one of about 20 seconds."""
     world = about if KINDS[kind].options == "baselines" else ""
     (queries, seconds), (blind_queries, blind_seconds) = scores(kind, world, ""), scores(kind, world, about)
-    assert seconds > 80
-    assert blind_seconds < 40
-    assert queries > blind_queries + 30
+    assert seconds > 85
+    assert blind_seconds < 50
+    assert queries > blind_queries + 20
