@@ -266,7 +266,7 @@ class TestCrosstask:
         assert 50 < value < 100  # each subset has x, so 50, or y, so 100
         share = (value - 50) / 50
         assert sd == pytest.approx(50 * np.sqrt(share * (1 - share) * 40 / 39))
-        assert len(scores["crosstask_r1_sd"].values) == 40
+        assert [*scores["crosstask_r1_sd"].videos] == [f"subset {number}" for number in range(40)]
         other = self.scores(made, crosstask_subsets=40, crosstask_videos=1, crosstask_seed=1)
         assert other["crosstask_r1"].corpus != value
         assert self.scores(made, crosstask_subsets=40)["crosstask_r1"].corpus == pytest.approx(200 / 3)
