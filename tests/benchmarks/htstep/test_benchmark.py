@@ -497,6 +497,21 @@ class TestTables:
             pool = {"crosstask_validation"} if name == "crosstask_map" else set()
             assert {*metric.options} == (drawn if name.startswith("crosstask") and "r1" in name else pool), name
 
+    def test_numbers_of_crosstask_name_the_subsets_with_the_paper_s_20(self) -> None:
+        [options] = [
+            row.options
+            for row in table_rows(plan({"metrics": {"crosstask_subsets": 20, "crosstask_seed": 5}}), "table6")
+            if (row.entry, row.metric) == ("uniform", "crosstask_r1")
+        ]
+        named = {name.removeprefix("crosstask_"): option for name, option in options.items() if name != "features"}
+        assert {name: (each.value, each.published, each.said) for name, each in named.items()} == {
+            "validation": (False, False, False),
+            "subsets": (20, 20, True),
+            "videos": (30, 30, False),
+            "evaluated": ("rest", "rest", False),
+            "seed": (5, 0, False),
+        }
+
     @pytest.mark.parametrize(
         ("metric", "title", "said", "unsaid"),
         [
