@@ -8,6 +8,7 @@ from stepline.benchmarks.htstep.score import values
 from stepline.errors import ConfigError
 from stepline.features.importing import Folder, import_folder
 from stepline.footage import Footage
+from stepline.models.blobs import blobs
 from stepline.pipeline.features import Features
 from tests.benchmarks.htstep.conftest import inputs, predicted
 from tests.benchmarks.htstep.synthetic import headline, vector, videos
@@ -79,5 +80,8 @@ def test_the_time_is_the_second_that_the_network_s_own_code_prefers(
     monkeypatch.setattr(Features, "spec_of", lambda self, name: name)
     monkeypatch.setattr(zero_shot, "similarity", {"planted": compared}.get)
     (made,) = predicted(of)
-    assert made.times_s[0] == time_s
-    assert max(made.scores) <= 1
+    assert (made.seed, made.times_s[0]) == (0, time_s)
+    cosine = text @ other
+    likely = (1 + np.array([1, ((1 + cosine) / 2) ** 0.5, cosine])) / 2
+    scores = [score for step, score in zip(made.steps, made.scores, strict=True) if step == 0]
+    assert scores == pytest.approx(blobs(likely[:, None]).score, abs=1e-4)
