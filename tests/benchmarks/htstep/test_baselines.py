@@ -1,5 +1,6 @@
 """Places, durations and equal parts, by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +108,9 @@ def test_a_segment_is_cut_to_the_video() -> None:
 @pytest.mark.parametrize("entry", ["place", "duration"])
 def test_each_seed_predicts_by_its_fit(entry: str) -> None:
     of = inputs(entry, baselines={"seeds": [3, 1]})
-    paths = [Path("a"), Path("b")]
-    for path in paths:
-        of.benchmark.method(of.entry.kind)().fit(of, 0, path)
-    made = predicted(of, *paths)
-    assert [each.seed for each in made] == [3] * len(of.evaluated) + [1] * len(of.evaluated)
+    Path("a").write_text('{"": 10.0, "place 0": [0.1, 0.2, 0.5]}')
+    Path("b").write_text('{"": 20.0, "place 0": [0.6, 0.8, 0.5]}')
+    made, other = predicted(of, Path("a"), Path("b")), predicted(of, Path("b"), Path("a"))
+    n = len(of.evaluated)
+    assert [each.seed for each in made] == [3] * n + [1] * n
+    assert [replace(each, seed=3) for each in made[n:]] == other[:n] != made[:n]

@@ -8,7 +8,7 @@ import pytest
 
 from stepline.benchmark import Job
 from stepline.benchmarks.htstep.benchmark import Htstep
-from stepline.benchmarks.htstep.metrics import COUNTS, METRICS
+from stepline.benchmarks.htstep.metrics import COUNTS, CROSSTASK, METRICS
 from stepline.config import validate
 from stepline.datasets.htstep import ANNOTATIONS, RELEASES
 from stepline.errors import ConfigError
@@ -485,6 +485,80 @@ class TestTables:
         }
         assert made.split(made.entries["test-seen"], "videos") == "test_seen"
 
+    def test_the_blind_baseline_is_the_mean_place_and_on_crosstask_uniform_cuts(self) -> None:
+        made = plan()
+        blind = {metric: made.blind(made.entries["aft"], metric) for metric in METRICS if metric not in COUNTS}
+        assert {metric for metric, entry in blind.items() if entry == "uniform"} == {*CROSSTASK}
+        assert {*blind.values()} == {"uniform", "place"}
+
+    def test_options_decide_the_metrics_that_are_defined_by_them(self) -> None:
+        drawn = {f"crosstask_{name}" for name in ("validation", "subsets", "videos", "evaluated", "seed")}
+        for name, metric in METRICS.items():
+            pool = {"crosstask_validation"} if name == "crosstask_map" else set()
+            assert {*metric.options} == (drawn if name.startswith("crosstask") and "r1" in name else pool), name
+
+    def test_numbers_of_crosstask_name_the_subsets_with_the_paper_s_20(self) -> None:
+        [options] = [
+            row.options
+            for row in table_rows(plan({"metrics": {"crosstask_subsets": 20, "crosstask_seed": 5}}), "table6")
+            if (row.entry, row.metric) == ("uniform", "crosstask_r1")
+        ]
+        named = {name.removeprefix("crosstask_"): option for name, option in options.items() if name != "features"}
+        assert {name: (each.value, each.published, each.said) for name, each in named.items()} == {
+            "validation": (False, False, False),
+            "subsets": (20, 20, True),
+            "videos": (30, 30, False),
+            "evaluated": ("rest", "rest", False),
+            "seed": (5, 0, False),
+        }
+
+    @pytest.mark.parametrize(
+        ("metric", "title", "said", "unsaid"),
+        [
+            (
+                "val_seen_map_05",
+                "val_seen mAP@0.5",
+                "an IoU of 0.5,|have a true segment in the split|of its video ",
+                "its step",
+            ),
+            (
+                "test_seen_map",
+                "test_seen mAP@[0.3-0.7]",
+                "0.3, 0.39999999999999997, 0.5, 0.6 and 0.7 |activities",
+                "tasks",
+            ),
+            (
+                "val_seen_query_map_07",
+                "val_seen mAP@0.7 per query",
+                "an IoU of 0.7,|of its step in its video",
+                "in the split",
+            ),
+            (
+                "val_seen_full_map",
+                "val_seen mAP@[0.3-0.7] full",
+                "of its step in its video|not a full match",
+                "partial",
+            ),
+            ("val_unseen_partial_map", "val_unseen mAP@[0.3-0.7] partial", "not a partial match", "full"),
+            ("val_seen_r1", "val_seen R@1", "to ceil(end), both included", "order"),
+            ("val_seen_ordered_r1", "val_seen R@1 in order", "both included, with times in the order", "before"),
+            ("crosstask_r1", "Avg. R@1", "the mean over random splits|to before ceil(end)", "order"),
+            (
+                "crosstask_ordered_r1_sd",
+                "Avg. R@1 in order, sd over subsets",
+                "the standard deviation (n - 1)|order",
+                "both",
+            ),
+            ("crosstask_map", "mAP@[0.3-0.7]", "over tasks|have a true segment in the split", "activities"),
+        ],
+    )
+    def test_a_metric_says_what_it_is(self, metric: str, title: str, said: str, unsaid: str) -> None:
+        about = METRICS[metric]
+        text = about.definition.replace("a temporal IoU", "an IoU")
+        assert about.title == title
+        assert [part for part in said.split("|") if part not in text] == []
+        assert unsaid not in text
+
     def test_tables_stand_on_their_release(self) -> None:
         found = {(table.name, release) for table, _, release in plan().lines()}
         assert {release for name, release in found if name in "56"} == {"crosstask"}
@@ -549,6 +623,19 @@ class TestTables:
         assert shown("aft") == shown("aft-crosstask", "crosstask") == {"features", "texts"}
         heard = {"features", "texts", "transcripts", "narrations.dataset", "narrations.sentences"}
         assert shown("aft-narrations-htstep-crosstask", "crosstask") == shown("mt-bce-vina") == heard
+        other = plan({"transcripts": "asr", "narrations": {"dataset": "coin", "sentences": 7}})
+        found = other.shown_options(other.entries["mt-bce-vina"], "v1")
+        assert {
+            name: (each.value, each.published, each.said)
+            for name, each in found.items()
+            if name in heard - {"features"}
+        } == {
+            "texts": ("tower", "s3d-text-tan", True),
+            "transcripts": ("asr", "released", True),
+            "narrations.dataset": ("coin", "htstep", False),
+            "narrations.sentences": (7, 35, False),
+        }
+        assert made.shown_options(made.entries["aft"], "v1")["texts"].published == "paraphrase-mpnet"
 
     @pytest.mark.parametrize("name", ["htstep", "howto100m"])
     def test_what_is_trained_on_narrations_is_never_comparable(self, name: str) -> None:

@@ -1,25 +1,32 @@
 """Heads on planted rows: what they learn, what training begins with, and their transfer to CrossTask."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from stepline.benchmark import Job
 from stepline.benchmarks.htstep.inputs import HtstepInputs, Narrated
 from stepline.benchmarks.htstep.kinds import Found
 from stepline.benchmarks.htstep.methods.heads import Head
-from stepline.benchmarks.htstep.methods.videos import Articles, found, step_vectors, word_vectors
-from stepline.benchmarks.htstep.score import values
-from stepline.datasets.htstep import Recording
+from stepline.benchmarks.htstep.methods.videos import (
+    Articles,
+    Learned,
+    found,
+    sentence_vectors,
+    step_vectors,
+    word_vectors,
+)
+from stepline.datasets.htstep import Recording, Segment, Step
 from stepline.datasets.htstep_transfer import Sentence
+from stepline.features.importing import Folder, import_folder
 from stepline.models.grounding import GroundedSegments
 from tests.benchmarks.htstep.conftest import inputs, plan, predicted
 from tests.benchmarks.htstep.synthetic import CONFIG, articles, crosstask_videos, vector, videos
 
 pytestmark = pytest.mark.usefixtures("banks")
-HEADS = {"actionformer": "actionformer", "aft": "actionformer", "umt": "umt", "mt-bce": "mt_bce"}
-"""Entries, and the block of the options of each."""
 
 
 def tensors(path: Path) -> dict[str, Any]:
@@ -69,11 +76,63 @@ class TestLearned:
         vectors = step_vectors(of, of.entry, learned.steps[:2])
         assert vectors == pytest.approx(np.array([vector(text) for text in texts[:2]]), abs=1e-6)
 
+    def test_videos_of_coin_with_steps_of_coin(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        steps = {
+            number: Step(id=number, activity="Saw", variation="", index=1, headline=f"cut {number}", paragraph="")
+            for number in (7, 4)
+        }
+        made: dict[str, Any] = {"split": "coin", "activity": "Saw", "labelled": True}
+        listed = [
+            Recording(video="b", steps=(4, 7), segments=(Segment(start_s=1, end_s=3, step=7, match=""),), **made),
+            Recording(video="none", steps=(4, 7), segments=(), **made),
+            Recording(video="a", steps=(7,), segments=(Segment(start_s=2, end_s=9, step=7, match=""),), **made),
+            Recording(video="gone", steps=(7,), segments=(Segment(start_s=2, end_s=9, step=7, match=""),), **made),
+        ]
+        (tmp_path / "coin").mkdir()
+        for number, video in enumerate(["a", "b", "none"]):
+            np.save(tmp_path / f"coin/{video}.npy", np.full((70 + number, 3), number, np.float32))
+        import_folder(Folder(tmp_path / "coin"), "planted", "coin", 1.0)
+        monkeypatch.setattr("stepline.datasets.htstep_transfer.coin", lambda: listed)
+        monkeypatch.setattr("stepline.datasets.htstep_transfer.texts_of", {"coin": steps}.__getitem__)
+        learned = Articles(inputs("aft-narrations-coin")).learned(0)
+        assert [step.headline for step in learned.steps] == ["cut 4", "cut 7"]
+        assert [each.candidates.tolist() for each in learned.videos] == [[0, 1], [1]]
+        assert [each.steps.tolist() for each in learned.videos] == [[1], [1]]
+        assert [(len(each.rows), each.rows[0, 0]) for each in learned.videos] == [(71, 1), (70, 0)]
+
+    def test_a_fit_with_other_annotation_or_texts_is_another(self) -> None:
+        learned = Articles(inputs("aft")).learned(0)
+        [first, *others] = learned.videos
+        changed = [
+            replace(first, candidates=first.candidates[::-1]),
+            replace(first, steps=first.steps[::-1]),
+            replace(first, segments_s=first.segments_s + 1),
+        ]
+        made = [Learned([each, *others], learned.steps) for each in (first, *changed)]
+        made.append(Learned(learned.videos, learned.steps[::-1]))
+        assert len({each.sha256 for each in made}) == len(made)
+        assert made[0].sha256 == learned.sha256
+
     def test_silent_videos_are_not_learned(self) -> None:
         of = inputs("aft-narrations")
         silent = Narrated(video="train-0-0", sentences=(Sentence(start_s=1, end_s=2, text=" "),))
         of._truth["narrations"] = [silent]
         assert len(Articles(of).learned(0).videos) == 0
+
+    def test_texts_are_of_the_parts_that_the_entry_names(self) -> None:
+        steps = Articles(inputs("aft")).steps[1:3]
+        for entry, parts in (
+            ("aft", ["Do thing{0} with tool{0}."]),
+            ("aft-paragraph", ["First, mind thing{0}. Then go on."]),
+        ):
+            of = inputs(entry)
+            expected = [vector(" ".join(parts).format(step.id)) for step in steps]
+            assert step_vectors(of, of.entry, steps) == pytest.approx(np.array(expected), abs=1e-6)
+        of = inputs("mt-bce-all")
+        made = sentence_vectors(of, of.entry, steps)
+        for rows, step in zip(made, steps, strict=True):
+            parts = [f"Do thing{step.id} with tool{step.id}.", f"First, mind thing{step.id}.", "Then go on."]
+            assert rows == pytest.approx(np.array([vector(f"Make Tea: {part}") for part in parts]), abs=1e-6)
 
     def test_words_are_encoded_alone(self) -> None:
         of = inputs("umt")
@@ -97,7 +156,7 @@ class TestFound:
         assert self.times([[0, 0, 9], [0, 9, 0], [9, 0, 0], [0, 0, 1]])[1] == (0, 1, 3)
 
     def test_of_fewer_seconds_than_steps_some_have_none(self) -> None:
-        times_s, ordered_s = self.times([[9, 1, 1], [1, 1, 9]])
+        times_s, ordered_s = self.times([[0.9, 0.1, 0.1], [0.1, 0.1, 0.9]])
         assert times_s == (0, 0, 1)
         assert ordered_s == (0, -1, 1)
 
@@ -106,38 +165,94 @@ class TestFound:
         assert made == Found(seed=2, split="val_seen", video="v", steps=(), segments=(), scores=())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("entry", "options", "least"),
+    ("entry", "options", "config", "training"),
     [
-        ("aft", {"epochs": 14, "batch_size": 2, "learning_rate": 0.015}, 40),
-        ("umt", {"epochs": 10, "batch_size": 16}, 20),
-        ("mt-bce", {"epochs": 10}, 35),
+        (
+            "actionformer",
+            {"window": 5, "max_length": 256, "embed": 24, "classes": "article", "epochs": 3, "warmup_epochs": 2}
+            | {"batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
+            {"window": 5, "max_length": 256, "candidates": "article", "classes": 14, "text_dim": None}
+            | dict.fromkeys(("embed", "pyramid_dim", "head_dim", "text_embed"), 24),
+            {"epochs": 3, "warmup_epochs": 2, "batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
+        ),
+        ("aft", {}, {"candidates": "all", "classes": None, "text_dim": 32}, {}),
+        ("aft-narrations", {}, {"candidates": "article"}, {}),
+        (
+            "umt",
+            {"padding": "masked", "moments": 7, "embed": 24, "epochs": 3}
+            | {"batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
+            {"padding": "masked", "moments": 7, "hidden": 24, "feedforward": 96},
+            {"epochs": 3, "batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
+        ),
+        (
+            "mt-bce",
+            {"max_length": 1100, "layers": 3, "width": 24, "epochs": 3}
+            | {"batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
+            {"positions": 1100, "joint_layers": 3, "width": 24},
+            {"epochs": 3, "batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
+        ),
+        ("mt-bce-vina", {"max_length": 1100}, {"positions": 1024}, {}),
+        ("mt-bce-vina", {"max_length": 900}, {"positions": 900}, {}),
     ],
 )
-def test_a_head_learns_planted_rows(entry: str, options: dict[str, Any], least: float) -> None:
-    pytest.importorskip("torch")
-    block, val = HEADS[entry], {entry: {"splits": ["val_seen"]}}
-    of = inputs(entry, **{block: CONFIG[block] | {"learning_rate": 0.01} | options}, entries=val)
-    learned = values(of, predicted(of, fit(of)))["val_seen_map_03"].values.mean()
-    blind = values(of, predicted(inputs("uniform")))["val_seen_map_03"].values.mean()
-    assert learned > least > 2 * blind
+def test_options_are_those_of_the_network_and_its_training(
+    entry: str, options: dict[str, Any], config: dict[str, Any], training: dict[str, Any], handed: list[Any]
+) -> None:
+    block = plan().entries[entry].kind.options
+    of = inputs(entry, **{block: CONFIG[block] | options | {"seeds": [2, 9]}})
+    of.benchmark.method(of.entry.kind)().fit(of, 9, Path("fit"))
+    [(made, videos, path, more)] = handed
+    assert {name: getattr(made, name) for name in config} == config
+    assert more.items() >= (training | {"seed": 9}).items()
+    assert path == Path("fit")
+    assert len(videos) == 24
+    chain = of.benchmark.parts(of.entry)
+    assert more.get("begin") == (of.benchmark.fits(Job(release="v1", entry=chain[1]))[1] if chain[1:] else None)
 
 
-@pytest.mark.parametrize("entry", HEADS)
-def test_predictions_are_of_the_videos_and_their_steps(entry: str) -> None:
+@pytest.fixture
+def handed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The arguments of trainings, which are not done."""
     pytest.importorskip("torch")
-    block = HEADS[entry]
-    of = inputs(entry, **{block: CONFIG[block] | {"epochs": 1}}, subset={"fraction": 0.4})
-    made = predicted(of, fit(of))
-    assert [each.video for each in made] == [each.video for each in of.evaluated]
-    known = {step for article in articles().values() for step in article}
-    durations = {each.video: each.duration for each in videos()}
-    for each in made:
-        assert {*each.steps} <= ({*each.article} if entry in ("umt", "mt-bce") else known)
-        assert list(each.scores) == sorted(each.scores, reverse=True)
-        assert all(0 <= start_s < end_s <= durations[each.video] for start_s, end_s in each.segments)
-        assert len(each.times_s) == len(each.ordered_s) == len(each.article)
+    found: list[Any] = []
+    for module, name in (("actionformer", "actionformer"), ("umt", "umt"), ("step_grounding", "step_grounding")):
+        monkeypatch.setattr(
+            f"stepline.models.{module}_training.fit_{name}",
+            lambda config, videos, path, **more: found.append((config, videos, path, more)),
+        )
+    return found
+
+
+def test_options_bound_the_number_of_segments_and_say_of_which_steps_they_are() -> None:
+    pytest.importorskip("torch")
+
+    def made(entry: str, **options: Any) -> HtstepInputs:
+        block, few = plan().entries[entry].kind.options, {"entries": {entry: {"splits": ["val_seen"]}}}
+        return inputs(entry, **{block: CONFIG[block] | {"epochs": 1} | options}, subset={"fraction": 0.4}, **few)
+
+    path = fit(made("umt"))
+    for most in (1, 3):
+        for each in predicted(made("umt", moments=most), path):
+            assert [each.steps.count(step) for step in each.article] == [most] * len(each.article)
+    path = fit(made("actionformer"))
+    every = predicted(made("actionformer"), path)
+    few = predicted(made("actionformer", segments=3, classes="article"), path)
+    assert max(len(each.steps) for each in every) > 3
+    assert any({*each.steps} - {*each.article} for each in every)
+    assert {len(each.steps) for each in few} == {3}
+    assert all({*each.steps} <= {*each.article} for each in few)
+
+
+def test_each_seed_predicts_by_its_checkpoint() -> None:
+    pytest.importorskip("torch")
+    changes: dict[str, Any] = {"mt_bce": CONFIG["mt_bce"] | {"epochs": 1, "seeds": [3, 1]}, "subset": {"fraction": 0.3}}
+    of = inputs("mt-bce", **changes)
+    first, second = fit(of, 3), fit(of, 1)
+    n = len(of.evaluated)
+    made, other = predicted(of, first, second), predicted(of, second, first)
+    assert [each.seed for each in made] == [3] * n + [1] * n
+    assert [replace(each, seed=3) for each in made[n:]] == other[:n] != made[:n]
 
 
 @pytest.mark.parametrize(

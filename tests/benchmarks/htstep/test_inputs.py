@@ -10,11 +10,15 @@ from stepline.asr.transcript import Sentence, write
 from stepline.availability import write_manifest
 from stepline.benchmark import Job
 from stepline.benchmarks.htstep.inputs import HtstepInputs
+from stepline.benchmarks.htstep.methods.videos import Articles
+from stepline.datasets.htstep import NARRATIONS, RELEASES
 from stepline.errors import ConfigError, StoreError
+from stepline.features.bank import Bank
 from stepline.features.importing import Folder, import_folder
 from stepline.needs import Need
 from tests.benchmarks.htstep.conftest import inputs, plan
-from tests.benchmarks.htstep.synthetic import SILENT, crosstask_videos, videos, write_banks, write_releases
+from tests.benchmarks.htstep.synthetic import SILENT, crosstask_videos, narrations, videos, write_banks, write_releases
+from tests.datasets.fetched import write_release
 
 EVALUATED = ("val_seen", "test_seen", "test_unseen", "val_unseen")
 
@@ -77,6 +81,20 @@ class TestUsed:
         assert {step.activity for step in of.steps.values()} == {"Make Coffee", "Wash Car"}
         assert of.missing("predict") == ()
 
+    def test_the_bank_of_the_predicted_videos_is_the_one_that_is_read(self) -> None:
+        for entry, release, split in (("place", "v1", "val_seen"), ("uniform", "crosstask", "crosstask")):
+            of = inputs(entry, release)
+            assert [*of.read] == [of.bank(split)]
+        assert [*inputs("vina").read] == []
+
+    def test_features_of_parts_of_videos_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(self: Bank) -> None:
+            raise StoreError("parts")
+
+        monkeypatch.setattr(Bank, "check_whole", refuse)
+        with pytest.raises(StoreError, match="parts"):
+            inputs("place").used("train")
+
     def test_a_video_s_features_are_its_own(self) -> None:
         of = inputs("place")
         assert len(of.bank("val_seen")[SILENT]) == next(each.duration for each in videos() if each.video == SILENT)
@@ -87,7 +105,22 @@ class TestNarrations:
     @pytest.mark.usefixtures("banks")
     def test_they_are_of_train_alone_whatever_is_evaluated(self) -> None:
         for changes in ({}, {"entries": {"aft-narrations": {"splits": ["val_seen"]}}}):
-            assert used(inputs("aft-narrations", **changes), "narrations") == of_splits("train")
+            listed = [each.video for each in inputs("aft-narrations", **changes).used("narrations")]
+            assert listed == [each.video for each in videos() if each.split == "train"]
+
+    @pytest.mark.usefixtures("banks")
+    def test_they_are_of_another_data_set_whatever_the_subset(self) -> None:
+        of = inputs("aft-narrations", narrations={"dataset": "crosstask"}, subset={"fraction": 0.3})
+        said = {video: ({"start": [1.0], "end": [2.0], "text": ["so"]}) for _, video in crosstask_videos()}
+        write_release(RELEASES, "narrations", {NARRATIONS: narrations() | said})
+        assert [each.video for each in of.used("narrations")] == [*dict.fromkeys(said)]
+        assert {len(of.bank("narrations")[video]) for video in said} == {60}
+
+    @pytest.mark.usefixtures("banks")
+    def test_speech_of_videos_without_features_is_not_learned(self) -> None:
+        of = inputs("aft-narrations")
+        of.subtitles["unknown"] = of.subtitles["train-0-0"]  # type: ignore[index]
+        assert len(Articles(of).learned(0).videos) == len(of.used("narrations")) == len(of_splits("train"))
 
     @pytest.mark.usefixtures("banks")
     def test_they_are_of_videos_in_which_something_is_said(self) -> None:

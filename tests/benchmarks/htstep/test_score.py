@@ -106,19 +106,28 @@ class TestGrounding:
         scores = values(read([ONE]), [replace(made, steps=made.steps[::-1])])
         assert (mean(scores["val_seen_map"]), mean(scores["val_seen_query_map"])) == (100, 0)
 
-    def test_thresholds_are_0_3_0_5_and_0_7(self) -> None:
-        made = replace(truly(ONE), segments=((0.0, 6.0), (20.0, 26.0)))
-        scores = values(read([ONE]), [made])
-        assert [mean(scores[f"val_seen_map_{at}"]) for at in ("03", "05", "07")] == [100, 100, 0]
-        assert mean(scores["val_seen_map"]) == pytest.approx(
-            100 * np.mean([t - 1e-12 <= 6 / 10 for t in (0.3, 0.4, 0.5, 0.6, 0.7)])
-        )
+    def test_each_threshold_has_its_column_and_the_mean_is_over_five(self) -> None:
+        """Of ten segments, two have an IoU of 0.35, 0.45, 0.55, 0.65 and 0.75 each."""
+        each = recording("a", *((20.0 * k, 20.0 * k + 10, 0, "full") for k in range(10)))
+        lengths = [7.5, 7.5, 6.5, 6.5, 5.5, 5.5, 4.5, 4.5, 3.5, 3.5]
+        made = replace(truly(each), segments=tuple((20.0 * k, 20 * k + of) for k, of in enumerate(lengths)))
+        scores = values(read([each]), [made])
+        for reading in ("", "query_"):
+            found = [mean(scores[f"val_seen_{reading}map{at}"]) for at in ("_03", "_05", "_07", "")]
+            assert found == pytest.approx([100, 60, 20, 60])
+        assert mean(scores["val_seen_full_map"]) == pytest.approx(60)
 
-    def test_full_and_partial_matches_are_scored_apart(self) -> None:
-        made = truly(ONE)
-        missed = replace(made, segments=((0.0, 10.0), (40.0, 50.0)))
-        scores = values(read([ONE]), [missed])
+    def test_full_and_partial_matches_are_scored_apart_and_per_query(self) -> None:
+        each = recording("a", (0, 10, 0, "full"), (20, 30, 1, "partial"))
+        missed = replace(truly(each), segments=((0.0, 10.0), (40.0, 50.0)))
+        scores = values(read([each]), [missed])
         assert (mean(scores["val_seen_full_map"]), mean(scores["val_seen_partial_map"])) == (100, 0)
+        both = recording("a", (0, 10, 0, "full"), (20, 30, 1, "full"))
+        swapped = replace(truly(both), steps=(1, 0))
+        scores = values(read([both]), [swapped])
+        assert (mean(scores["val_seen_map"]), mean(scores["val_seen_full_map"])) == (100, 0)
+        both = recording("a", (0, 10, 0, "partial"), (20, 30, 1, "partial"))
+        assert mean(values(read([both]), [swapped])["val_seen_partial_map"]) == 0
 
     def test_a_match_that_no_step_has_alone_has_no_number(self) -> None:
         both = recording("a", (0, 10, 0, "full"), (20, 30, 0, "partial"), (40, 50, 1, "partial"))
@@ -150,6 +159,26 @@ class TestGrounding:
         assert scores["val_seen_map"].values.tolist() == [100]
         assert scores["val_seen_r1"].counts == {"n_videos": 1, "n_listed": 2, "n_samples": 2}
 
+    def test_all_videos_of_a_split_are_listed_also_where_a_subset_is_evaluated(self) -> None:
+        of = inputs("place", subset={"fraction": 0.7})
+        made = [truly(each) for each in of.chosen("val_seen")]
+        assert values(of, made)["val_seen_map"].counts == {"n_videos": len(made), "n_listed": 9}
+        assert 0 < len(made) < 9
+        of = inputs("uniform", "crosstask", subset={"fraction": 0.7})
+        made = [truly(each) for each in of.truth("crosstask")[1:]]
+        assert values(of, made)["crosstask_map"].counts == {"n_videos": 3, "n_listed": 4}
+
+    def test_splits_have_their_own_numbers(self) -> None:
+        listed = [replace(ONE, split="val_seen"), replace(OTHER, split="test_seen")]
+        wrong = replace(truly(listed[1]), segments=((50.0, 60.0),), times_s=(50.0, 50.0))
+        scores = values(read(listed, ("val_seen", "test_seen")), [truly(listed[0]), wrong])
+        assert [mean(scores[f"{split}_{name}"]) for split in ("val_seen", "test_seen") for name in ("map", "r1")] == [
+            100,
+            100,
+            0,
+            0,
+        ]
+
     def test_splits_without_labels_or_predictions_have_no_number(self) -> None:
         test = recording("t", (0, 10, 0, "full"), split="test_seen")
         made = [truly(ONE), truly(test)]
@@ -173,6 +202,19 @@ class TestTimes:
         made = replace(truly(each), times_s=(12.0, 2.0), ordered_s=(7.0, 12.0))
         scores = values(read([each]), [made])
         assert [scores[f"val_seen_{name}"].values.tolist() for name in ("r1", "ordered_r1")] == [[100], [0]]
+
+    def test_each_shown_step_is_a_value_of_its_video(self) -> None:
+        a, b = recording("a", (0, 5, 0, "full"), (10, 15, 1, "full")), recording("b", (0, 5, 1, "full"))
+        made = [replace(truly(a), times_s=(2.0, 2.0), ordered_s=(7.0, 12.0)), replace(truly(b), times_s=(2.0, 9.0))]
+        scores = values(read([a, b]), made[::-1])
+        assert [*scores["val_seen_r1"].videos] == ["a", "a", "b"]
+        assert scores["val_seen_r1"].values.tolist() == [100, 0, 0]
+        assert scores["val_seen_ordered_r1"].values.tolist() == [0, 100, 0]
+
+    def test_a_method_that_says_times_of_some_videos_has_no_recall(self) -> None:
+        other = recording("b", (0, 5, 1, "full"))
+        made = [truly(ONE), replace(truly(other), article=(), times_s=(), ordered_s=())]
+        assert not [name for name in values(read([ONE, other]), made) if name.endswith("r1")]
 
     def test_a_method_that_says_no_times_has_no_recall(self) -> None:
         made = replace(truly(ONE), article=(), times_s=(), ordered_s=())
@@ -224,8 +266,28 @@ class TestCrosstask:
         assert 50 < value < 100  # each subset has x, so 50, or y, so 100
         share = (value - 50) / 50
         assert sd == pytest.approx(50 * np.sqrt(share * (1 - share) * 40 / 39))
+        assert [*scores["crosstask_r1_sd"].videos] == [f"subset {number}" for number in range(40)]
+        other = self.scores(made, crosstask_subsets=40, crosstask_videos=1, crosstask_seed=1)
+        assert other["crosstask_r1"].corpus != value
+        assert self.scores(made, crosstask_subsets=40)["crosstask_r1"].corpus == pytest.approx(200 / 3)
         rest = self.scores(made, crosstask_subsets=40, crosstask_videos=1, crosstask_evaluated="rest")
         assert rest["crosstask_r1"].corpus == pytest.approx(100 * (1 - share))
+
+    def test_subsets_are_drawn_from_all_videos_whether_they_are_available_or_not(self) -> None:
+        made = [truly(each) for each in self.VIDEOS]
+        made[0] = replace(made[0], times_s=(15.0, 15.0))
+        options = {"crosstask_subsets": 40, "crosstask_videos": 1}
+        every, without = self.scores(made, **options), self.scores(made[:2], **options)
+        assert without["crosstask_r1_sd"].values.tolist() == every["crosstask_r1_sd"].values.tolist()
+        assert {*without["crosstask_r1_sd"].values.tolist()} == {50, 100}
+        assert without["crosstask_r1"].counts == {"n_videos": 2, "n_listed": 3}
+
+    def test_ordered_times_are_scored_apart(self) -> None:
+        made = [replace(truly(each), times_s=(0.0,) * 2, ordered_s=truly(each).times_s) for each in self.VIDEOS]
+        scores = self.scores(made)
+        found = [scores[f"crosstask_{name}"].values.tolist() for name in ("r1", "ordered_r1")]
+        assert found == [pytest.approx([200 / 3, 0]), [100, 100]]
+        assert [scores[f"crosstask_{name}_sd"].corpus for name in ("r1", "ordered_r1")] == [0, 0]
 
     def test_subsets_without_a_video_are_left_out(self) -> None:
         made = [truly(self.VIDEOS[2])]

@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
+from stepline.benchmarks.htstep.methods import zero_shot
 from stepline.benchmarks.htstep.score import values
 from stepline.errors import ConfigError
 from stepline.features.importing import Folder, import_folder
+from stepline.footage import Footage
+from stepline.models.blobs import blobs
+from stepline.pipeline.features import Features
 from tests.benchmarks.htstep.conftest import inputs, predicted
-from tests.benchmarks.htstep.synthetic import videos
+from tests.benchmarks.htstep.synthetic import headline, vector, videos
 
 VIDEOS = {each.video: each for each in videos()}
 
@@ -56,3 +60,28 @@ def test_fewer_seconds_than_steps_have_times_in_order(releases: None, tmp_path_f
     known = [time_s for time_s in made.ordered_s if time_s >= 0]
     assert known == sorted({*known})
     assert {*made.times_s} <= {0, 1}
+
+
+@pytest.mark.parametrize(("compared", "time_s"), [("cosine", 0), ("dot product", 1)])
+def test_the_time_is_the_second_that_the_network_s_own_code_prefers(
+    releases: None,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    compared: str,
+    time_s: int,
+) -> None:
+    folder = tmp_path_factory.mktemp("rows")
+    text, other = vector(headline(0)), vector("something else")
+    np.save(folder / "val_seen-0-0.npy", np.array([text, 3 * (text + other), other], np.float32))
+    import_folder(Folder(folder), "planted", "htstep", 1.0)
+    of = inputs("mil-nce")
+    assert [each.video for each in of.evaluated] == ["val_seen-0-0"]
+    monkeypatch.setattr(Footage, "is_backbone", lambda self, name: True)
+    monkeypatch.setattr(Features, "spec_of", lambda self, name: name)
+    monkeypatch.setattr(zero_shot, "similarity", {"planted": compared}.get)
+    (made,) = predicted(of)
+    assert (made.seed, made.times_s[0]) == (0, time_s)
+    cosine = text @ other
+    likely = (1 + np.array([1, ((1 + cosine) / 2) ** 0.5, cosine])) / 2
+    scores = [score for step, score in zip(made.steps, made.scores, strict=True) if step == 0]
+    assert scores == pytest.approx(blobs(likely[:, None]).score, abs=1e-4)
