@@ -93,7 +93,7 @@ class TestFrequent:
             (1, 2, GUESS, GUESS),
             (3, 3, 3, 3, 3, GUESS),
         ]
-        assert self.plans([window("b", "c")], window("a")) == [(1,)]
+        assert self.plans([window("b", "c"), window("a", "d", "d")], window("a")) == [(1,)]
 
     @pytest.mark.usefixtures("releases")
     def test_it_counts_training_windows(self) -> None:
@@ -182,6 +182,9 @@ class TestTrained:
         made = method(of)
         plans = list(made.predict(of, fits))
         assert [(p.seed, p.split, p.video, p.index) for p in plans] == [(s, *each) for s in (0, 1) for each in listed]
+        alone = [predicted(replace_seeds(of, seed), path) for seed, path in enumerate(fits)]
+        assert plans == [*alone[0], *alone[1]]
+        assert [p.plan for p in alone[0]] != [p.plan for p in alone[1]]
         assert made.selection == "fitted on 35 of 35 training windows; epoch with the best success rate on val"
 
     def test_a_fit_reads_no_test_video(self) -> None:
