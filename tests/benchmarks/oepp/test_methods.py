@@ -186,6 +186,10 @@ class TestTrained:
         assert plans == [*alone[0], *alone[1]]
         assert [p.plan for p in alone[0]] != [p.plan for p in alone[1]]
         assert made.selection == "fitted on 35 of 35 training windows; epoch with the best success rate on val"
+        short = next(each.video for each in of.used("train") if each.padded)
+        del of.bank.blocks[short]
+        assert list(made.predict(of, fits)) == plans
+        assert made.selection.startswith("fitted on 34 of 35 training windows")
 
     def test_a_fit_reads_no_test_video(self) -> None:
         heads = {**CONFIG["heads"], "epochs": 1}

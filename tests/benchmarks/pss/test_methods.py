@@ -99,6 +99,10 @@ class TestTrained:
         said = method(of)
         assert [*said.predict(of, fits)] == made
         assert said.selection == "fitted on 10 of 10 training videos; epoch of the best validation score"
+        fewer = replace(of)
+        del fewer.banks[0].blocks[of.truth("train")[3].video]
+        assert [*said.predict(fewer, fits)] == made
+        assert said.selection.startswith("fitted on 9 of 10 training videos")
         again = Path("again.safetensors")
         method(of).fit(of, 3, again)
         assert again.read_bytes() == fits[0].read_bytes()
