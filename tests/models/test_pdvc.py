@@ -185,6 +185,25 @@ def test_a_video_is_as_long_as_its_whole_seconds_of_256_at_most() -> None:
     assert torch.equal(first, same)
     assert torch.equal(longest, longer)
     assert not torch.allclose(first, shorter)
+    model = network()
+    ends = torch.tensor([0.9, 1.0, 255.0, 256.0])
+    none, one, all_but_one, all_of_them = model.embed(FEATURES.expand(4, -1, -1), ends).positions[..., 16:]
+    for more, less, column in ((one, none, 0), (all_of_them, all_but_one, 255)):
+        torch.testing.assert_close(more - less, model.duration.weight[:, column].expand(len(more), -1))
+
+
+def test_a_row_of_each_level_is_placed_at_its_middle() -> None:
+    model = network()
+    embedded = model.embed(FEATURES[None], S_100)
+    first, n = 0, LENGTH
+    for level in model.level:
+        middle = (torch.arange(n) + 0.5) / n
+        angle = 2 * torch.pi * middle
+        placed = embedded.positions[0, first : first + n, :2] - level[:2]
+        torch.testing.assert_close(placed, torch.stack([angle.sin(), angle.cos()], dim=1), atol=1e-5, rtol=0)
+        torch.testing.assert_close(embedded.places[0, first : first + n, 0], middle)
+        first, n = first + n, -(-n // 2)
+    assert first == embedded.positions.shape[1]
 
 
 def test_queries_begin_short_and_unlikely_and_where_they_are_placed() -> None:

@@ -55,6 +55,16 @@ def test_overlaps_are_symmetric_and_bounded(first: tuple[float, float], second: 
     assert -1 <= generalised <= iou + 1e-9
 
 
+def test_focal_losses_and_overlaps_by_hand() -> None:
+    """Of scores 1/2 and 3/4; and of (0, 2) with (1, 4), 1 of 4 s, and with (3, 4), whose hull has a gap of 1 of 4 s."""
+    of_segment, of_other = focal_terms(torch.tensor([0.0, np.log(3)], dtype=torch.float64), 0.25, 2.0)
+    assert of_segment.tolist() == pytest.approx([np.log(2) / 16, -np.log(0.75) / 64])
+    assert of_other.tolist() == pytest.approx([3 * np.log(2) / 16, 27 * np.log(4) / 64])
+    iou, generalised = overlaps(torch.tensor([0.0, 2.0]), torch.tensor([[1.0, 4.0], [3.0, 4.0]]))
+    assert iou.tolist() == pytest.approx([1 / 4, 0], abs=1e-5)
+    assert generalised.tolist() == pytest.approx([1 / 4, -1 / 4], abs=1e-5)
+
+
 def test_costs_are_those_of_the_paper_or_of_the_release() -> None:
     guess = predicted([[0.1, 0.3], [0.6, 0.8], [0.0, 0.1]], [2.0, -1.0, 0.0])
     logits, boxes = guess.logits[0], guess.boxes[0]

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -298,3 +299,47 @@ def test_a_subset_is_drawn_within_each_split(releases: None) -> None:
     chosen = plan({"subset": {"fraction": 0.5, "seed": 0}}).chosen(oepp.DATASETS["openevent"])
     assert [sum(f"_{part}-" in video for video in chosen) for part in ("train", "val")] == [8, 4]
     assert sum("both" not in v and not v.partition("_")[2].startswith(("train", "val")) for v in chosen) == 10
+
+
+@pytest.mark.parametrize(
+    ("entry", "blind"),
+    [
+        ("pdpp-t3", "random-t3"),
+        ("frequent-t4", "random-t4"),
+        ("random-t6", "random-t6"),
+        ("vlm-whole-1", "random-whole"),
+        ("statistics-novel", ""),
+    ],
+)
+def test_the_blind_baseline_guesses_plans_of_the_same_length(entry: str, blind: str) -> None:
+    made = plan()
+    assert made.blind(made.entries[entry], "base_sr") == blind
+
+
+def test_a_number_is_of_the_split_in_its_name() -> None:
+    made = plan()
+    named = {metric: made.split(made.entries["pdpp-t3"], metric) for metric in ("val_sr", "base_acc", "novel_miou")}
+    assert named == {"val_sr": "val", "base_acc": "test base", "novel_miou": "test novel"}
+    assert made.split(made.entries["statistics-novel"], "events") == "all"
+
+
+@pytest.mark.parametrize(
+    ("table", "drawn", "metric"),
+    [("2", "scores", "sr"), ("3", "horizons", "sr"), ("6", "horizons", "acc"), ("7", "scores", "sr")],
+)
+def test_a_table_of_horizons_has_its_own_figures(
+    table: str, drawn: str, metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    from stepline.report import figure_plans, figure_scores
+
+    monkeypatch.setattr(figure_plans, "horizons", lambda rows, of: ("horizons", of))
+    monkeypatch.setattr(figure_scores, "scores", lambda rows, of: ("scores", of))
+    rows: Any = [
+        SimpleNamespace(table=table, metric=f"{split}_{name}")
+        for split in ("base", "novel")
+        for name in ("sr", "acc", "miou")
+    ]
+    expected = {f"{split}_{metric}": (drawn, f"{split}_{metric}") for split in ("base", "novel")}
+    assert plan().figures(rows) == expected
+    assert plan().figures(rows[:3]) == {f"base_{metric}": (drawn, f"base_{metric}")}

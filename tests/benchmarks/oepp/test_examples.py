@@ -72,6 +72,7 @@ def test_the_page_shows_results_and_plans(banks: None) -> None:
     assert f"MLP: {', '.join([base[1]] * 3)}" in shown[0]
     assert "PDPP*: None, None, None" in shown[0]
     assert f"MLP: {', '.join([novel[2]] * 3)}" in shown[1]
+    assert f"PDPP*: {', '.join([novel[0]] * 3)}" in shown[1]
     for alt, part in zip(shown, ("base", "novel"), strict=True):
         long = [video for video in oepp.load("split1", part) if len(video.steps) >= 3]  # type: ignore[arg-type]
         first = {video.event: video for video in reversed(long)}

@@ -1,4 +1,6 @@
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -129,3 +131,29 @@ def test_the_page_of_worked_examples_is_a_target() -> None:
     assert plan().targets[-1] == "worked_examples.html"
     plan().write_examples()
     assert Path("results/pss/worked_examples.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("entry", "metric", "blind"),
+    [
+        ("pdvc-s3d", "soda_d", "uniform-segments"),
+        ("pdvc-s3d", "soda_c", "frequent-uniform"),
+        ("pdvc-r3d-given", "bleu4", "frequent-given"),
+        ("procnet", "miou_1fps", "uniform-segments"),
+    ],
+)
+def test_the_blind_baseline_says_what_the_metric_reads(entry: str, metric: str, blind: str) -> None:
+    made = plan()
+    assert made.blind(made.entries[entry], metric) == blind
+
+
+def test_captions_learned_with_the_released_vocabulary_have_a_note() -> None:
+    def noted(made: Pss, entry: str, metric: str) -> bool:
+        table: Any = None
+        line: Any = SimpleNamespace(entry=entry)
+        return "validation and test" in made.note(table, line, "youcook2", metric)
+
+    assert noted(plan(), "softsoda-s3d", "soda_c")
+    assert not noted(plan(), "softsoda-s3d", "soda_d")
+    assert not noted(plan(), "frequent-given", "soda_c")
+    assert not noted(plan({"vocabulary": "train"}), "softsoda-s3d", "soda_c")

@@ -9,7 +9,7 @@ import pytest
 from stepline.benchmark import Job
 from stepline.benchmarks.pss.inputs import PssInputs
 from stepline.benchmarks.pss.kinds import Segmentation
-from stepline.benchmarks.pss.methods import pdvc, trained
+from stepline.benchmarks.pss.methods import pdvc, procnet, trained
 from stepline.benchmarks.pss.words import Words
 from stepline.errors import ConfigError, StoreError
 from tests.benchmarks.pss.conftest import plan
@@ -60,6 +60,7 @@ class TestBaselines:
     def test_the_most_frequent_sentence_is_of_training(self) -> None:
         of = inputs("frequent-given")
         counts = Counter(sentence for each in of.used("train") for sentence in each.sentences)
+        of._truth["test"] = [replace(t, sentences=("serve",) * len(t.segments)) for t in of.truth("test") * 9]
         most = max(counts.values())
         first = min(sentence for sentence, number in counts.items() if number == most)
         for p, each in zip(predicted(of), of.used("test"), strict=True):
@@ -91,9 +92,17 @@ class TestTrained:
             assert len(p.sentences) == (0 if of.entry.kind.metrics else len(p.segments))
             if entry == "pdvc-r3d-given":
                 assert p.segments == each.segments
+        each_alone = [replace(of, job=replace(of.job, entry=replace(of.entry, seeds=(seed,)))) for seed in (3, 5)]
+        first, second = (predicted(alone, path) for alone, path in zip(each_alone, fits, strict=True))
+        assert first + second == made
+        assert [replace(p, seed=5) for p in first] != second
         said = method(of)
         assert [*said.predict(of, fits)] == made
         assert said.selection == "fitted on 10 of 10 training videos; epoch of the best validation score"
+        fewer = replace(of)
+        del fewer.banks[0].blocks[of.truth("train")[3].video]
+        assert [*said.predict(fewer, fits)] == made
+        assert said.selection.startswith("fitted on 9 of 10 training videos")
         again = Path("again.safetensors")
         method(of).fit(of, 3, again)
         assert again.read_bytes() == fits[0].read_bytes()
@@ -125,7 +134,7 @@ class TestTrained:
             entry, pdvc={**SMALL["pdvc"], "decay_epochs": [1, 3], "clip": 7, "weight_decay": 0.5, "batch_size": 3}
         )
         method(of).fit(of, 9, Path("f"))
-        assert (asked["size"], asked["seed"]) == (VIDEOS["train"], 9)
+        assert (asked["size"], asked["seed"], asked["epochs"]) == (VIDEOS["train"], 9, 1 if entry == "procnet" else 2)
         assert asked["batch_size"] == (1 if entry == "procnet" else 3)
         assert asked["resume"]
         if entry == "procnet":
@@ -165,6 +174,13 @@ class TestTrained:
         assert (given.proposals, given.matcher, given.count_weight) == ("ground_truth", "hungarian", 0)
         assert (given.caption_padding, given.transformer_padding) == ("border", "zeros")
         assert (given.count_weights, found["count_weight"]) == ("activitynet", 0.5)
+
+    def test_procnet_is_the_configured_one(self) -> None:
+        of = inputs("procnet", procnet={"length": 40, "hidden": 24, "anchors": 4, "most_segments": 5})
+        found = procnet._config(of)
+        assert (found.feature_dim, found.length, found.hidden, found.max_segments) == (6, 40, 24, 5)
+        assert method(of).build(of).sizes == [3, 11, 19, 27]
+        assert procnet._features(of, of.used("val")[0]).shape == (1, 40, 6)
 
     def test_no_more_segments_than_asked_for_are_trained_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import torch

@@ -11,6 +11,7 @@ from stepline.benchmarks.pss import score as scoring
 from stepline.benchmarks.pss.benchmark import Pss
 from stepline.benchmarks.pss.inputs import PssInputs
 from stepline.benchmarks.pss.kinds import Segmentation
+from stepline.datasets.pss import Procedure
 from stepline.io import read_json
 from stepline.metrics.captions import Scores, meteor_stem
 from stepline.metrics.dense_captions import similarity
@@ -20,6 +21,7 @@ from stepline.runs.predictions import write_predictions
 from stepline.runs.score import score
 from tests.benchmarks.pss.conftest import plan
 from tests.benchmarks.pss.synthetic import CONFIG
+from tests.metrics.test_dense_captions import PREDICTED, TRUTH
 
 pytestmark = pytest.mark.usefixtures("releases")
 
@@ -81,6 +83,32 @@ def test_columns_are_means_over_videos_then_over_seeds() -> None:
             assert found["metrics"][name + suffix]["per_seed"][1] == pytest.approx(100 * sum(of_videos) / 4)
     assert (found["metrics"]["soda_d"]["n_videos"], found["metrics"]["soda_d"]["n_listed"]) == (4, 4)
     assert found["selection"] == "chosen"
+
+
+def test_each_metric_of_unlike_segments_and_sentences() -> None:
+    """By hand, and for captions by evaluate2018 with pycocoevalcap 1.2."""
+    of = inputs("frequent-given")
+    of._truth["test"] = [
+        Procedure(
+            video=video,
+            duration_s=40,
+            segments=tuple(map(tuple, each.segments.tolist())),
+            sentences=tuple(each.sentences),
+        )
+        for video, each in (("salad", TRUTH["salad"]), ("soup", TRUTH["soup"]))
+    ]
+    said = PREDICTED["soup"]
+    spans = tuple(map(tuple, said.segments.tolist()))
+    made = Segmentation(seed=0, split="test", video="soup", segments=spans, sentences=tuple(said.sentences))
+    found = of.benchmark.values(of, [made])
+    overlaps = 9 / 10 + 8 / 11 + 10.5 / 11.5
+    covered = 9 / 9 + 8 / 11 + 10.5 / 10.5
+    expected = {"miou": overlaps / 3, "mjaccard": covered / 3, "precision": overlaps / 4, "recall": overlaps / 3}
+    expected |= {"soda_d": 2 * overlaps / 7, "bleu4": 0.2906140165057039, "cider": 2.6225551860819563}
+    expected |= {"rouge_l": 0.47779028537243173}
+    for metric, value in expected.items():
+        assert found[metric].values.tolist() == pytest.approx([100 * value], abs=1e-5), metric
+        assert (found[metric].videos, found[metric].counts["n_listed"]) == (["soup"], 2)
 
 
 def test_soda_c_weighs_overlap_by_sentences() -> None:
