@@ -1,5 +1,3 @@
-import json
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,11 +20,18 @@ from stepline.datasets.schema import Recording
 from stepline.errors import ConfigError, StoreError
 from stepline.io import sha256_file
 from stepline.models import all_layer as model
-from tests.benchmarks.spacewalk.conftest import FPS, MadeUp, TinyInputs, chooser_of, fit, predict, scored
+from tests.benchmarks.spacewalk.conftest import (
+    FPS,
+    MadeUp,
+    TinyInputs,
+    chooser_of,
+    fit,
+    predict,
+    record_videos,
+    scored,
+)
 from tests.gpu import GPU
 from tests.media.clips import make as make_video
-from tests.parity import internvideo as reference
-from tests.parity import weights
 
 OPTIONS = {
     "optimiser": "bert_adam",
@@ -81,30 +86,10 @@ class Present(TinyInputs):
         return True
 
 
-@pytest.fixture(scope="session")
-def tiny(parity: Path) -> Any:
-    """A small InternVideo: its configuration and weights."""
-    manifest = json.loads((parity / "internvideo/manifest.json").read_text(encoding="utf-8"))
-    described = manifest["configs"]["tiny"]
-    shapes = {key: shape for key, (shape, *_) in described["keys"].items()}
-    arrays = weights(described["keys"], described["digest_sha256"])
-    return reference.config_of(manifest["args"]["tiny"], shapes), {
-        f"clip.{key}": torch.tensor(array) for key, array in arrays.items()
-    }
-
-
 @pytest.fixture
-def inputs(made_up: MadeUp, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def inputs(made_up: MadeUp, small_internvideo: None, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return what gives the inputs of an entry of these fields, with the small network as InternVideo."""
-    config, tensors = tiny
-    Path("weights/internvideo").mkdir(parents=True)
-    torch.save(tensors, "weights/internvideo/pytorch_model.bin")
-    spec = presets()["internvideo-spacewalk"]
-    steps = (("short_side", 56, "pil_bicubic"), ("centre_crop", 56, "round"))
-    monkeypatch.setattr(internvideo, "Config", lambda: config)
     monkeypatch.setattr(all_layer, "Features", Steps)
-    monkeypatch.setitem(presets(), spec.name, replace(spec, num_frames=3, steps=steps, dimension=32))
-    monkeypatch.setitem(towers(), "internvideo-text", replace(towers()["internvideo-text"], dimension=32))
     monkeypatch.setitem(KINDS, "all-layer", KIND)
 
     def made(entry: dict[str, object] | None = None, **options: object) -> SpacewalkInputs:
@@ -112,12 +97,7 @@ def inputs(made_up: MadeUp, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         found.benchmark.config["features"]["device"] = "cpu"
         return found
 
-    records: dict[str, list[Record]] = {}
-    for video in made_up.release.recordings:
-        shard = made_up.study.shards(10)[video]
-        records.setdefault(shard, []).append(Record(video=video, status="present", sha256="0", path=f"{video}.mp4"))
-    for shard, found in records.items():
-        write_availability(paths.availability("demo", shard), found)
+    record_videos(made_up)
     return made
 
 
