@@ -19,6 +19,7 @@ from stepline.benchmarks.segments.recognition import Segment
 from stepline.config import validate
 from stepline.datasets.demo import script
 from stepline.fetch import fetch_release
+from tests.benchmarks.segments.conftest import predicted
 from tests.benchmarks.segments.test_planted import accuracy, bank, drawn, without_times
 from tests.conftest import ROOT, made_once, snakemake
 from tests.docs.conftest import cut, environment
@@ -188,7 +189,7 @@ class TestMadeAnnotation:
 
 
 PLANTED = [("nearest", "video"), ("nearest", "segment")]
-RECIPES = {"1": {"10": "wash", "11": "cut"}, "2": {"10": "wash", "20": "fry", "21": "stir"}}
+RECIPES = {"1": {"10": "wash", "20": "cut"}, "2": {"20": "cut", "11": "fry", "21": "stir"}}
 """The steps of each recipe, by number; one of them is in both."""
 
 
@@ -256,7 +257,7 @@ def test_a_release_is_read_with_its_recipes_errors_and_without_omitted_steps(mon
         for split, videos in zip(SPLITS, ([*recordings][:8], [*recordings][8:10], [*recordings][10:]), strict=True)
     }
     assert {split: made.checked_segments(RELEASE, split) for split in SPLITS} == expected
-    assert made.texts(RELEASE) == {"10": "wash", "11": "cut", "20": "fry", "21": "stir"}
+    assert made.texts(RELEASE) == {"10": "wash", "20": "cut", "11": "fry", "21": "stir"}
     videos = {video.id: (video.split, video.duration_s) for video in made.datasets["captaincook4d"].videos()}
     assert videos == {each.video: (split, each.duration_s) for split, segments in expected.items() for each in segments}
 
@@ -274,5 +275,6 @@ def test_a_head_learns_what_is_in_one_input_alone(kind: str, word: str, monkeypa
         of = made.inputs(Job(release=RELEASE, entry=made.entries[kind]))
         vars(of)["banks"] = [bank(listed, blind=blind and word == "video", rng=rng)]
         found[blind] = accuracy(of)
+        assert all({*each.steps} <= {*RECIPES[each.video[0]]} for each in predicted(of, Path("fit")))
     assert found[False] == 100
     assert found[True] <= 40  # two of five by chance

@@ -45,16 +45,14 @@ def labels(inputs: TinyInputs, video: str) -> list[int]:
 
 
 def test_a_recording_counts_as_much_as_another_and_a_guess_as_often_as_it_is_right() -> None:
-    """Of e, with steps 1 to 3, Irrelevant is right twice, a step twice, and a guess in a quarter."""
+    """Of e, Irrelevant is right twice, a step twice, and a guess in a quarter; of f all are guesses."""
     inputs = made()
     assert labels(inputs, "e") == [0, 0, 0, 1, 1, 1, 2]
     assert labels(inputs, "f") == [0, 0, 0, 0]
-    found = values(
-        inputs, [choice("f", [0, 0, 0, -1]), choice("e", [0, 0, 1, 1, 2, 1, -1]), choice("a", [0], split="val")]
-    )
+    found = values(inputs, [choice("f", [-1] * 4), choice("e", [0, 0, 1, 1, 2, 1, -1]), choice("a", [0], split="val")])
     assert found.keys() == {"accuracy"}
     assert found["accuracy"].videos == ["f", "e"]
-    np.testing.assert_allclose(found["accuracy"].values, [100 * (3 + 1 / 3) / 4, 100 * (4 + 1 / 4) / 7])
+    np.testing.assert_allclose(found["accuracy"].values, [100 / 3, 100 * (4 + 1 / 4) / 7])
     assert found["accuracy"].counts == {"n_listed": 3, "n_samples": 11}
     assert (found["accuracy"].drawn, found["accuracy"].draw_sd) == (True, None)
 
