@@ -104,6 +104,15 @@ def test_the_checkpoint_has_all_that_was_tried_and_the_best_of_it(
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
 
+def test_the_scorer_sees_windows_of_the_chosen_length(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+    monkeypatch.setattr(hmm, "chooser", lambda _, window_s: asked.append(window_s))
+    tried = {name: np.array([value, 4.0]) for name, value in SETTING.items()}
+    safetensors.save_file(tried | {"chosen": np.array([1])}, "fit")
+    chooser_of(made_up.inputs(entry()), None, [Path("fit")])
+    assert asked == [4.0]
+
+
 def test_the_order_alone_is_decoded_without_text(
     made_up: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
