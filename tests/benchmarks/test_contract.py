@@ -61,7 +61,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the examples, their mirror, and a list of videos with labelled segments."""
 
     def write(folder: Path) -> None:
-        test_captaincook4d.write_release(folder)
+        test_captaincook4d.written(folder, test_captaincook4d.annotation())
         (folder / "example").rename(folder / COOKING)
         (folder / "mirror" / COOKING / "videos").mkdir()
         for video in test_captaincook4d.SECONDS:

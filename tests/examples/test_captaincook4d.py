@@ -6,12 +6,21 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from stepline import plans
+from stepline.benchmark import Job
+from stepline.benchmarks.segments.recognition import Segment
+from stepline.config import validate
 from stepline.datasets.demo import script
+from stepline.fetch import fetch_release
+from tests.benchmarks.segments.conftest import predicted
+from tests.benchmarks.segments.test_planted import accuracy, bank, drawn, without_times
 from tests.conftest import ROOT, made_once, snakemake
 from tests.docs.conftest import cut, environment
 from tests.workflow.runs import by_entry
@@ -108,10 +117,9 @@ def annotation() -> dict[str, Any]:
     }
 
 
-def write_release(folder: Path) -> None:
-    """Write the example with the pins of the small release, and the release in a mirror."""
+def written(folder: Path, files: dict[str, Any]) -> Path:
+    """Return a copy of the example that lists these files of a mirror, which are written."""
     example = Path(shutil.copytree(EXAMPLE, folder / "example"))
-    files = annotation()
     with open(EXAMPLE / "files.csv", newline="", encoding="utf-8") as file:
         listed = [row for row in csv.DictReader(file) if row["path"] in files]
     with open(example / "files.csv", "w", newline="", encoding="utf-8") as file:
@@ -123,6 +131,7 @@ def write_release(folder: Path) -> None:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
             writer.writerow(row | {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)})
+    return example
 
 
 @pytest.fixture(scope="session")
@@ -131,7 +140,7 @@ def made(demo_mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch")
 
     def compute(folder: Path) -> None:
-        write_release(folder)
+        written(folder, annotation())
         videos = folder / "mirror/captaincook4d/videos"
         videos.mkdir()
         for video, seconds in SECONDS.items():
@@ -177,3 +186,95 @@ class TestMadeAnnotation:
         page = (made / "work" / done.stdout.strip()).read_text()
         assert {*re.findall('"kind":"([a-z]+)"', page)} == {"wave", "spans", "strip"}
         assert not {"shots", "thumbnails"} & {path.name for path in (made / "work/datasets/captaincook4d").iterdir()}
+
+
+PLANTED = [("nearest", "video"), ("nearest", "segment")]
+RECIPES = {"1": {"10": "wash", "20": "cut"}, "2": {"20": "cut", "11": "fry", "21": "stir"}}
+"""The steps of each recipe, by number; one of them is in both."""
+
+
+def recorded(rng: np.random.Generator) -> dict[str, list[Segment]]:
+    """Return the segments of recordings of the two recipes, in an order that is drawn; the last one has an error."""
+    found = {}
+    for number in range(12):
+        recipe = str(1 + number % 2)
+        named = {name: step for step, name in RECIPES[recipe].items()}
+        order = rng.permutation([*named]).tolist()
+        listed = drawn(f"{recipe}_{number}", order, rng)
+        parts = ["normal"] * (len(order) - 1) + ["error"]
+        found[f"{recipe}_{number}"] = [
+            replace(each, procedure=recipe, part=part) for each, part in zip(listed, parts, strict=True)
+        ]
+    return found
+
+
+def study(recordings: dict[str, list[Segment]], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the plan of a release of recordings: eight of train, two of val and two of test."""
+    numbers = {name: step for steps in RECIPES.values() for step, name in steps.items()}
+    omitted = {"step_id": 10, "start_time": -1.0, "end_time": -1.0, "has_errors": True}
+    annotated = {
+        video: {
+            "steps": [
+                omitted,
+                *(
+                    {
+                        "step_id": int(numbers[each.step]),
+                        "start_time": each.start_s,
+                        "end_time": each.end_s,
+                        "has_errors": each.part == "error",
+                    }
+                    for each in listed
+                ),
+            ]
+        }
+        for video, listed in recordings.items()
+    }
+    lengths = "".join(f"{video},{listed[0].duration_s}\n" for video, listed in recordings.items())
+    videos = [*recordings]
+    files = {
+        "annotation_json/step_annotations.json": json.dumps(annotated),
+        "annotation_json/step_idx_description.json": json.dumps({step: name for name, step in numbers.items()}),
+        "metadata/video_information.csv": f"recording_id,duration(sec)\n{lengths}",
+        "data_splits/recordings_data_split_combined.json": json.dumps(
+            {"train": videos[:8], "val": videos[8:10], "test": videos[10:]}
+        ),
+    }
+    example = written(Path.cwd(), files)
+    monkeypatch.setenv("STEPLINE_MIRROR", "mirror")
+    made = plans.plan(validate({"benchmarks": {"captaincook4d": str(example)}, "captaincook4d": {}}), "captaincook4d")
+    fetch_release(made.released, RELEASE)
+    return made
+
+
+RELEASE = "recordings-combined"
+
+
+def test_a_release_is_read_with_its_recipes_errors_and_without_omitted_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    recordings = recorded(np.random.default_rng(1))
+    made, numbers = study(recordings, monkeypatch), {name: n for steps in RECIPES.values() for n, name in steps.items()}
+    expected = {
+        split: [replace(each, step=numbers[each.step]) for video in videos for each in recordings[video]]
+        for split, videos in zip(SPLITS, ([*recordings][:8], [*recordings][8:10], [*recordings][10:]), strict=True)
+    }
+    assert {split: made.checked_segments(RELEASE, split) for split in SPLITS} == expected
+    assert made.texts(RELEASE) == {"10": "wash", "20": "cut", "11": "fry", "21": "stir"}
+    videos = {video.id: (video.split, video.duration_s) for video in made.datasets["captaincook4d"].videos()}
+    assert videos == {each.video: (split, each.duration_s) for split, segments in expected.items() for each in segments}
+
+
+@pytest.mark.parametrize(("kind", "word"), PLANTED)
+def test_a_head_learns_what_is_in_one_input_alone(kind: str, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {}
+    rng = np.random.default_rng(0)
+    recordings = recorded(rng)
+    made = study(recordings, monkeypatch)
+    listed = [each for segments in recordings.values() for each in segments]
+    for blind in (False, True):
+        if blind and word == "segment":
+            without_times(type(made), monkeypatch)
+        of = made.inputs(Job(release=RELEASE, entry=made.entries[kind]))
+        vars(of)["banks"] = [bank(listed, blind=blind and word == "video", rng=rng)]
+        found[blind] = accuracy(of)
+        assert all({*each.steps} <= {*RECIPES[each.video[0]]} for each in predicted(of, Path("fit")))
+    assert found[False] == 100
+    assert found[True] <= 40  # two of five by chance

@@ -10,7 +10,7 @@ safetensors = pytest.importorskip("safetensors.numpy")
 
 from stepline.errors import ConfigError, StoreError  # noqa: E402
 from stepline.models import lfb  # noqa: E402
-from stepline.models.context import Block, Segments, average, concatenation  # noqa: E402
+from stepline.models.context import Block, Segments, average  # noqa: E402
 from stepline.models.lfb import HEADS_OF, Clips, Windows, apply_lfb, fit_lfb, positions  # noqa: E402
 from stepline.models.linear import Matching, apply_linear, fit_linear  # noqa: E402
 
@@ -64,7 +64,7 @@ def pooled(pool: Any, data: Clips) -> Matching:
 
 
 @pytest.mark.parametrize("planted", [True, False])
-@pytest.mark.parametrize("head", [average, concatenation, "nl", "tf"])
+@pytest.mark.parametrize("head", [average, "tf"])
 def test_it_learns_what_is_in_the_context_and_nothing_else(head: Any, planted: bool, tmp_path: Path) -> None:
     train, val, test = (clips(seed, planted=planted, n=n) for seed, n in ((1, 400), (2, 200), (3, 400)))
     options = OPTIONS | {"epochs": 8}

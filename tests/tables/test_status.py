@@ -181,6 +181,10 @@ class TestBesideWhatSeesNothing:
         [
             ({}, "within"),
             ({"split": "val"}, "inconclusive"),
+            ({"context_s": 180.0}, "inconclusive"),
+            ({"metric": "map"}, "inconclusive"),
+            ({"release": "v1"}, "inconclusive"),
+            ({"table": "2b"}, "inconclusive"),
             ({"options": {"order": Option("start", "start_end")}}, "inconclusive"),
             ({"options": {"order": Option("start", "start")}}, "within"),
         ],

@@ -1,15 +1,18 @@
 """Methods of step recognition on cases that are counted by hand."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from stepline.asr.transcript import Sentence
 from stepline.availability import Record, Status
+from stepline.benchmarks.segments import methods
 from stepline.benchmarks.segments.benchmark import Segments
 from stepline.benchmarks.segments.recognition import Segment
 from stepline.errors import ConfigError
-from tests.benchmarks.segments.conftest import inputs, plan, predicted, segment
+from tests.benchmarks.segments.conftest import LABELS, inputs, plan, predicted, segment
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,13 @@ class TestProcedures:
         for made in predicted(of, *fits):
             assert {*made.steps} <= ({"fry", "salt"} if made.video == "x" else {"boil", "pour"})
 
+    def test_speech_is_compared_with_the_texts_of_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Segments, "texts", lambda *_: {"fry": "salt", "salt": "fry in a pan"})
+        of = inputs("tfidf")
+        said = (Sentence("add salt now", 1, 3), Sentence("fry it", 0, 1))
+        vars(of).update(spoken=frozenset("x"), _sentences={"x": said})
+        assert [each.steps for each in predicted(of)] == [("fry", "fry")]
+
     def test_the_speech_of_a_segment_chooses(self, monkeypatch: pytest.MonkeyPatch) -> None:
         of = inputs("tfidf")
         said = (Sentence("add salt now", 1, 3), Sentence("fry it", 0, 1))
@@ -86,6 +96,39 @@ class TestLinear:
             (0, ("wash", "cook", "cut")),
             (5, ("wash", "cook", "cut")),
         ]
+
+    def test_each_seed_answers_by_its_own_fit(self) -> None:
+        safetensors = pytest.importorskip("safetensors.numpy")
+        of, fits = inputs("linear-histogram", plan({"linear": {"seeds": [5, 2]}})), [Path("5"), Path("2")]
+        for path, step in zip(fits, (2, 1), strict=True):  # the steps are wash, cut, cook
+            state = {"weight": np.zeros((3, 3)), "bias": np.eye(3)[step], "mean": np.zeros(3), "scale": np.ones(3)}
+            safetensors.save_file({name: array.astype(np.float32) for name, array in state.items()}, path)
+        assert [(each.seed, each.steps) for each in predicted(of, *fits)] == [(5, ("cook",) * 3), (2, ("cut",) * 3)]
+
+    def test_it_is_fitted_on_train_and_judged_on_val_by_the_options(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[Any] = []
+        monkeypatch.setattr(methods, "fit_classifier", lambda *args, **options: asked.append((args, options)))
+        options = {"epochs": 3, "batch_size": 7, "learning_rate": 0.5}
+        of = inputs("linear-histogram", plan({"linear": {"seeds": [4], **options}}))
+        of.benchmark.method(of.entry.kind)().fit(of.staged("fit"), 4, Path("fit"))
+        (((train, val, path), given),) = asked
+        assert (path, given) == (Path("fit"), options | {"seed": 4})
+        assert train.label.tolist() == [0, 1, 0, 2, 0, 1, 2]  # wash, cut, cook
+        assert val.label.tolist() == [1, 2]
+        assert train.features[:, 0].tolist() == [1, 0, 1, 0, 1, 0, 0]
+        assert train.features[:, 1].tolist() == [0, 3, 0, 0, 0, 3, 0]
+        assert val.features.tolist() == [[0, 1, 0], [0, 0, 3]]
+        assert train.allowed.shape == (7, 3)
+
+    def test_videos_without_features_are_neither_learned_from_nor_predicted(self) -> None:
+        pytest.importorskip("torch")
+        Path("videos/f.mp4").write_bytes(b"x")
+        Path("labels.csv").write_text(LABELS + "f,0,2,wash,test\n")
+        of = inputs("linear-histogram")
+        (bank,) = of.banks
+        bank.rows = {(video, start_s): row for (video, start_s), row in bank.rows.items() if video not in ("c", "f")}
+        of.benchmark.method(of.entry.kind)().fit(of.staged("fit"), 0, Path("0"))
+        assert {each.video for each in predicted(of, *[Path("0")] * len(of.entry.seeds))} == {"e"}
 
     def test_it_needs_a_video_of_each_split(self) -> None:
         Path("labels.csv").write_text("video,start_s,end_s,label\na,0,1,wash\nb,0,1,cut\n")

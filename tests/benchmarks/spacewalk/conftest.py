@@ -13,7 +13,9 @@ import pytest
 
 from stepline import paths
 from stepline.asr.transcript import Sentence
+from stepline.availability import Record, write_availability
 from stepline.backbones.histogram import HistogramSpec
+from stepline.backbones.registry import presets, towers
 from stepline.benchmark import Job
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.checks import check
@@ -179,44 +181,95 @@ class MadeUp:
 @pytest.fixture
 def made_up(tmp_path: Path) -> MadeUp:
     """A study of four recordings that the test may spoil."""
-    splits = {"train": ("a", "b"), "val": ("c",), "test": ("d", "e")}
-    recordings = {}
-    for seed, (split, video) in enumerate((split, video) for split, videos in splits.items() for video in videos):
-        recordings[video] = _recording(video, split, 3 + seed % 3, seed)
-    release = Release(study="demo", name="demo", fps=FPS, recordings=recordings, splits=splits)  # type: ignore[arg-type]
-    listed = tuple(
-        Video(id=r.video, split=r.split, duration_s=r.duration_s, url="", path=r.video) for r in recordings.values()
-    )
-    chosen = Study(
+    listed = enumerate((("a", "train"), ("b", "train"), ("c", "val"), ("d", "test"), ("e", "test")))
+    recordings = [_recording(video, split, 3 + seed % 3, seed) for seed, (video, split) in listed]
+    said, rows = {}, {}
+    for seed, recording in enumerate(recordings):
+        rng = np.random.default_rng(100 + seed)
+        starts = np.arange(0, recording.duration_s - 1, 1.5).tolist()
+        said[recording.video] = [Sentence(" ".join(rng.choice(WORDS, 5).tolist()), s, s + 1.2) for s in starts]
+        rows[recording.video] = rng.random((int(recording.duration_s * 2), 8)).astype(np.float32)
+    return study_of(recordings, said, rows)
+
+
+def study_of(
+    recordings: Sequence[Recording],
+    said: Mapping[str, Sequence[Sentence]],
+    rows: Mapping[str, Any],
+    *,
+    samples: int = 40,
+) -> MadeUp:
+    """Write a study in the current folder: its transcripts, two rows of features a second, and samples."""
+    splits = {split: tuple(each.video for each in recordings if each.split == split) for split in SPLITS}
+    by_video = {each.video: each for each in recordings}
+    release = Release(study="demo", name="demo", fps=FPS, recordings=by_video, splits=splits)
+    listed = tuple(Video(id=r.video, split=r.split, duration_s=r.duration_s, url="", path=r.video) for r in recordings)
+    study = Study(
         name="demo",
         title="A made-up study",
         known=("demo",),
         fps={"demo": FPS},
         tasks={"demo": (STEP_RECOGNITION, RETRIEVAL)},
         as_released=frozenset(),
-        samples_per_video=40,
+        samples_per_video=samples,
         min_distance_s=0.5,
         boundary_s=0.2,
         videos=lambda: listed,
         release_files=lambda release: (),
     )
-    parts, sha256 = {}, {}
-    for seed, recording in enumerate(recordings.values()):
-        rng = np.random.default_rng(100 + seed)
-        starts = np.arange(0, recording.duration_s - 1, 1.5)
-        sentences = [Sentence(" ".join(rng.choice(WORDS, 5).tolist()), s, s + 1.2) for s in starts.tolist()]
-        path = f"data/transcripts/{recording.video}.csv"
-        rows = [f"{s.text},{s.start_s},{s.end_s}" for s in sentences]
-        write_text(chosen.folder("demo") / path, "\n".join(["Sentence,Global start,Global end", *rows, ""]))
-        sha256[path] = sha256_file(chosen.folder("demo") / path)
-        parts[recording.video] = rng.random((int(recording.duration_s * 2), 8)).astype(np.float32)
-    write_json(chosen.folder("demo") / "release.json", {"files": sha256})
-    shards = chosen.shards(10)
+    sha256 = {}
+    for video, sentences in said.items():
+        path = f"data/transcripts/{video}.csv"
+        lines = [f"{s.text},{s.start_s},{s.end_s}" for s in sentences]
+        write_text(study.folder("demo") / path, "\n".join(["Sentence,Global start,Global end", *lines, ""]))
+        sha256[path] = sha256_file(study.folder("demo") / path)
+    write_json(study.folder("demo") / "release.json", {"files": sha256})
+    shards, spec = study.shards(10), HistogramSpec()
     for shard in set(shards.values()):
-        spec = HistogramSpec()
-        held = {video: rows for video, rows in parts.items() if shards[video] == shard}
+        held = {video: each for video, each in rows.items() if shards[video] == shard}
         store.write(paths.features("demo", shard, spec), spec, held, 0.5)
     for task in (STEP_RECOGNITION, RETRIEVAL):
         for split in SPLITS:
-            write_samples(chosen, release, task, split, paths.samples("demo", "demo", task, split))
-    return MadeUp(chosen, release)
+            write_samples(study, release, task, split, paths.samples("demo", "demo", task, split))
+    return MadeUp(study, release)
+
+
+@pytest.fixture(scope="session")
+def tiny(parity: Path) -> Any:
+    """A small InternVideo: its configuration and weights."""
+    torch = pytest.importorskip("torch")
+    from tests.parity import internvideo as reference
+    from tests.parity import weights
+
+    described = read_json(parity / "internvideo/manifest.json")
+    args, config = described["args"]["tiny"], described["configs"]["tiny"]
+    shapes = {key: shape for key, (shape, *_) in config["keys"].items()}
+    arrays = weights(config["keys"], config["digest_sha256"])
+    return reference.config_of(args, shapes), {f"clip.{key}": torch.tensor(array) for key, array in arrays.items()}
+
+
+@pytest.fixture
+def small_internvideo(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the current folder, the small network with its 32 features stands for InternVideo."""
+    import torch
+
+    from stepline.backbones import internvideo
+
+    config, tensors = tiny
+    Path("weights/internvideo").mkdir(parents=True)
+    torch.save(tensors, "weights/internvideo/pytorch_model.bin")
+    spec = presets()["internvideo-spacewalk"]
+    steps = (("short_side", 56, "pil_bicubic"), ("centre_crop", 56, "round"))
+    monkeypatch.setattr(internvideo, "Config", lambda: config)
+    monkeypatch.setitem(presets(), spec.name, replace(spec, num_frames=3, steps=steps, dimension=32))  # type: ignore[type-var]
+    monkeypatch.setitem(towers(), "internvideo-text", replace(towers()["internvideo-text"], dimension=32))
+
+
+def record_videos(made: MadeUp) -> None:
+    """Record all videos of a study as present."""
+    records: dict[str, list[Record]] = {}
+    for video in made.release.recordings:
+        record = Record(video=video, status="present", sha256="0", path=f"{video}.mp4")
+        records.setdefault(made.study.shards(10)[video], []).append(record)
+    for shard, found in records.items():
+        write_availability(paths.availability("demo", shard), found)

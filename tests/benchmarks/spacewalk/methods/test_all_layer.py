@@ -1,5 +1,3 @@
-import json
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,13 +18,21 @@ from stepline.benchmarks.spacewalk.methods.all_layer import _Training, chosen
 from stepline.config import validate
 from stepline.datasets.schema import Recording
 from stepline.errors import ConfigError, StoreError
+from stepline.features.pictures import Seen
 from stepline.io import sha256_file
 from stepline.models import all_layer as model
-from tests.benchmarks.spacewalk.conftest import FPS, MadeUp, TinyInputs, chooser_of, fit, predict, scored
+from tests.benchmarks.spacewalk.conftest import (
+    FPS,
+    MadeUp,
+    TinyInputs,
+    chooser_of,
+    fit,
+    predict,
+    record_videos,
+    scored,
+)
 from tests.gpu import GPU
 from tests.media.clips import make as make_video
-from tests.parity import internvideo as reference
-from tests.parity import weights
 
 OPTIONS = {
     "optimiser": "bert_adam",
@@ -81,30 +87,10 @@ class Present(TinyInputs):
         return True
 
 
-@pytest.fixture(scope="session")
-def tiny(parity: Path) -> Any:
-    """A small InternVideo: its configuration and weights."""
-    manifest = json.loads((parity / "internvideo/manifest.json").read_text(encoding="utf-8"))
-    described = manifest["configs"]["tiny"]
-    shapes = {key: shape for key, (shape, *_) in described["keys"].items()}
-    arrays = weights(described["keys"], described["digest_sha256"])
-    return reference.config_of(manifest["args"]["tiny"], shapes), {
-        f"clip.{key}": torch.tensor(array) for key, array in arrays.items()
-    }
-
-
 @pytest.fixture
-def inputs(made_up: MadeUp, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def inputs(made_up: MadeUp, small_internvideo: None, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return what gives the inputs of an entry of these fields, with the small network as InternVideo."""
-    config, tensors = tiny
-    Path("weights/internvideo").mkdir(parents=True)
-    torch.save(tensors, "weights/internvideo/pytorch_model.bin")
-    spec = presets()["internvideo-spacewalk"]
-    steps = (("short_side", 56, "pil_bicubic"), ("centre_crop", 56, "round"))
-    monkeypatch.setattr(internvideo, "Config", lambda: config)
     monkeypatch.setattr(all_layer, "Features", Steps)
-    monkeypatch.setitem(presets(), spec.name, replace(spec, num_frames=3, steps=steps, dimension=32))
-    monkeypatch.setitem(towers(), "internvideo-text", replace(towers()["internvideo-text"], dimension=32))
     monkeypatch.setitem(KINDS, "all-layer", KIND)
 
     def made(entry: dict[str, object] | None = None, **options: object) -> SpacewalkInputs:
@@ -112,12 +98,7 @@ def inputs(made_up: MadeUp, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         found.benchmark.config["features"]["device"] = "cpu"
         return found
 
-    records: dict[str, list[Record]] = {}
-    for video in made_up.release.recordings:
-        shard = made_up.study.shards(10)[video]
-        records.setdefault(shard, []).append(Record(video=video, status="present", sha256="0", path=f"{video}.mp4"))
-    for shard, found in records.items():
-        write_availability(paths.availability("demo", shard), found)
+    record_videos(made_up)
     return made
 
 
@@ -248,6 +229,48 @@ def test_texts_are_encoded_in_batches_as_one_by_one(inputs: Any, device: str) ->
     assert np.linalg.norm(told.numpy() - expected) <= 1e-5 * np.linalg.norm(expected)
     assert np.abs(told[0].numpy() - expected[1]).max() > 0.01
     assert torch.equal(told, tuned._told(0, windows))
+
+
+@pytest.mark.parametrize(("table", "at_once"), [("2a", 6), ("2b", 2)])
+def test_it_is_trained_by_the_options(
+    inputs: Any, drawn: None, table: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sample of retrieval has three windows."""
+    recipe = {"learning_rate": 0.5, "weight_decay": 0.3, "warm_up": 0.4, "epochs": 7, "batch_size": 3}
+    found = inputs({"table": table, "modality": "V"}, optimiser="adamw", **recipe)
+    found.benchmark.config["features"]["batch_size"] = 6
+    asked: list[Any] = []
+
+    def train(_parameters: Any, _losses: Any, samples: int, path: Path, recipe: Any, **given: Any) -> None:
+        asked.append((samples, path, recipe, given["at_once"]))
+        path.with_suffix(".pictures").mkdir()
+
+    monkeypatch.setattr(all_layer, "train", train)
+    fit(found, 4.0, 9, Path("fit.safetensors"))
+    n = sum(map(len, chosen(found).values()))
+    expected = model.Recipe(optimiser="adamw", seed=9, **recipe)  # type: ignore[arg-type]
+    assert asked == [(n, Path("fit.safetensors"), expected, at_once)]
+
+
+def test_each_seed_answers_by_its_own_fit(inputs: Any, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stream(_spec: Any, listed: Any, *_: Any) -> Any:
+        for video, clips in listed.items():
+            seen = np.random.default_rng(0).integers(256, size=(len(clips), 3, 56, 56, 3), dtype=np.uint8)
+            yield Seen(video, np.arange(len(clips)), seen, np.ones((len(clips), 3), np.bool_), 0)
+
+    monkeypatch.setattr(all_layer, "stream", stream)
+    fits = [Path("weights/internvideo/pytorch_model.bin"), Path("other.bin")]
+    torch.manual_seed(0)
+    torch.save({name: tensor + 0.05 * torch.randn(tensor.shape) for name, tensor in tiny[1].items()}, fits[1])
+    both = inputs(seeds=[4, 1])
+    items = both.items("test")["d"][:8]
+    outcomes = chooser_of(both, 4.0, fits)("d", items)
+    assert [seed for seed, _, _ in outcomes] == [4, 1]
+    for (_, answers, scores), path in zip(outcomes, fits, strict=True):
+        ((_, alone, of_alone),) = chooser_of(inputs(seeds=[4]), 4.0, [path])("d", items)
+        np.testing.assert_array_equal(answers, alone)
+        np.testing.assert_allclose(scores, of_alone, rtol=1e-5)  # type: ignore[arg-type]
+    assert not np.allclose(outcomes[0][2][:, 1:], outcomes[1][2][:, 1:], atol=0.01)  # type: ignore[index]
 
 
 def test_what_a_fit_is_made_from_decides_whether_its_state_is_used(inputs: Any, drawn: None) -> None:

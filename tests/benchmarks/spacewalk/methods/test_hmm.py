@@ -104,6 +104,15 @@ def test_the_checkpoint_has_all_that_was_tried_and_the_best_of_it(
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
 
+def test_the_scorer_sees_windows_of_the_chosen_length(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+    monkeypatch.setattr(hmm, "chooser", lambda _, window_s: asked.append(window_s))
+    tried = {name: np.array([value, 4.0]) for name, value in SETTING.items()}
+    safetensors.save_file(tried | {"chosen": np.array([1])}, "fit")
+    chooser_of(made_up.inputs(entry()), None, [Path("fit")])
+    assert asked == [4.0]
+
+
 def test_the_order_alone_is_decoded_without_text(
     made_up: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,27 +157,32 @@ def test_a_planted_order_is_recovered_from_noise() -> None:
     np.testing.assert_allclose(np.exp(decoded).sum(axis=1), 1)
 
 
-def test_a_labels_posterior_is_divided_by_its_expected_time() -> None:
+def test_a_labels_posterior_is_divided_by_its_expected_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With times 2 s apart, of which each has its share of the evidence of a minute."""
+    monkeypatch.setattr(hmm, "STEP_S", 2.0)
     rng = np.random.default_rng(1)
     scores = rng.standard_normal((30, 3))
     (decoded,) = hmm.decode([scores], [SETTING])
     leave = 1 - np.exp(-3 / (0.5 * 30))
     matrix = hmm.transitions(3, leave=leave, reach=0.25, back=0.02)
     outside = np.full((30, 1), 0.2)
-    states = np.exp(hmm.log_posteriors(np.eye(5)[0], matrix, 20 / 60 * np.hstack([outside, scores, outside])))
+    states = np.exp(hmm.log_posteriors(np.eye(5)[0], matrix, 40 / 60 * np.hstack([outside, scores, outside])))
     labels = np.hstack([states[:, :1] + states[:, -1:], states[:, 1:-1]])
     expected = labels / labels.sum(axis=0)
     np.testing.assert_allclose(np.exp(decoded), expected / expected.sum(axis=1, keepdims=True), atol=1e-9)
 
 
-def test_the_grid_begins_after_the_preview_and_samples_take_their_nearest_time(made_up: MadeUp) -> None:
+def test_the_grid_begins_after_the_preview_and_samples_take_their_nearest_time(
+    made_up: MadeUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hmm, "STEP_S", 2.0)
     recording = made_up.release.recordings["a"]  # three steps, their animations at 5 to 8, 10 to 13 and 15 to 18 s
     grid = hmm.times_s(recording)
     assert grid[0] == 18
-    assert grid[-1] <= recording.duration_s - 1 < grid[-1] + 1
-    assert (np.diff(grid) == 1).all()
-    items = [Item(id=0, frame=0, t_s=t_s, label=0) for t_s in (2.0, 18.4, 18.6, 30.0, 1e6)]
-    assert hmm.rows(recording, items).tolist() == [0, 0, 1, 12, len(grid) - 1]
+    assert grid[-1] <= recording.duration_s - 2 < grid[-1] + 2
+    assert (np.diff(grid) == 2).all()
+    items = [Item(id=0, frame=0, t_s=t_s, label=0) for t_s in (2.0, 18.9, 19.1, 30.0, 1e6)]
+    assert hmm.rows(recording, items).tolist() == [0, 0, 1, 6, len(grid) - 1]
 
 
 def test_scores_are_standardised_by_step_and_those_that_say_nothing_are_zero(made_up: MadeUp) -> None:

@@ -136,10 +136,25 @@ def test_heads_that_attend_are_fitted_with_their_own_options(
     assert train.times_s.tolist() == [item.t_s for item in items]
     assert np.bincount(train.owner).tolist() == [sum(i.label > 0 for i in mine.items("train")[v]) for v in ("a", "b")]
     assert len(val.banks) == 1
-    ((_, chosen, scores), _) = chooser_of(mine, CONTEXT_S, [tmp_path / "fit"] * 2)("e", mine.items("test")["e"])
-    assert scores is not None
-    assert scores.shape == (len(mine.items("test")["e"]), mine.annotation.recordings["e"].n_steps + 1)
-    assert np.array_equal(chosen, np.nan_to_num(scores, nan=-np.inf).argmax(axis=1))
+    items = [item for item in mine.items("val")["c"] if item.label]
+    assert (val.label.tolist(), val.times_s.tolist()) == ([i.label for i in items], [i.t_s for i in items])
+
+
+@pytest.mark.parametrize("head", ["nl", "tf"])
+def test_each_seed_of_a_head_that_attends_answers_by_its_own_fit(made_up: MadeUp, head: str, tmp_path: Path) -> None:
+    mine, fits = inputs(made_up, head), [tmp_path / "0", tmp_path / "1"]
+    for seed, path in enumerate(fits):
+        fit(mine, CONTEXT_S, seed, path)
+    items, features = mine.items("test")["e"], _SegmentFeatures(mine)
+    outcomes = chooser_of(mine, CONTEXT_S, fits)("e", items)
+    times_s = np.array([item.t_s for item in items])
+    for seed, (found, chosen, scores) in enumerate(outcomes):
+        mapped = lfb.apply_lfb(head, fits[seed], features.bank("e"), times_s, context_s=CONTEXT_S)  # type: ignore[arg-type]
+        assert found == seed
+        assert scores is not None
+        np.testing.assert_allclose(scores[:, 1:], mapped @ features.steps("e")[1:].T, rtol=1e-5)
+        assert np.array_equal(chosen, np.nan_to_num(scores, nan=-np.inf).argmax(axis=1))
+    assert not np.allclose(outcomes[0][2][:, 1:], outcomes[1][2][:, 1:])  # type: ignore[index]
 
 
 def test_features_of_parts_of_a_recording_are_one_line(made_up: MadeUp) -> None:
