@@ -6,6 +6,7 @@ import pytest
 
 from stepline.errors import MissingError
 from stepline.metrics import bert_score, entailment, meteor, spice, step_captions
+from stepline.metrics.captions import bleu, meteor_stem, rouge_l, tokenise
 from stepline.metrics.step_captions import SCORERS, TOKENS, missing
 from stepline.needs import Need
 
@@ -31,6 +32,18 @@ def test_cider_is_that_of_coco_caption() -> None:
     segments = [2.056801220209499, 3.264572709057866, 3.708333333333333, 2.5288899068801074, 0]
     assert found.segments == pytest.approx(segments, abs=1e-12)
     assert found.corpus == pytest.approx(2.311719433896161, abs=1e-12)
+
+
+def test_the_others_on_tokens_are_those_of_their_names() -> None:
+    references, candidates = ([tokenise(text.lower()) for text in texts] for texts in (REFERENCES, CANDIDATES))
+    groups = [[tokens] for tokens in references]
+    for name, expected in (
+        ("bleu4", bleu(groups, candidates, 4)),
+        ("rouge_l", rouge_l(groups, candidates)),
+        ("meteor_stem", meteor_stem(groups, candidates)),
+    ):
+        found = SCORERS[name](REFERENCES, CANDIDATES)
+        assert (found.corpus, found.segments.tolist()) == (expected.corpus, expected.segments.tolist()), name
 
 
 METEOR = """

@@ -95,6 +95,9 @@ def test_captions_see_sampled_frames_and_nothing_else() -> None:
     changed = batch._replace(features=batch.features.clone())
     changed.features[0, 5:] += 1
     assert torch.equal(model.sampled(changed, of_video, steps).features, model.sampled(batch, of_video, steps).features)
+    sampled = model.sampled(batch, of_video, steps)
+    assert torch.equal(sampled.query, batch.query[of_video])
+    assert torch.equal(sampled.speech[:, -1], batch.speech[of_video, [3, 4, 4]])
     even = network(caption_frames="uniform")
     assert not torch.equal(
         even.sampled(changed, of_video, steps).features, even.sampled(batch, of_video, steps).features

@@ -139,12 +139,17 @@ def _listed(split: str, *, blinded: bool) -> dict[str, Any]:
 def write_releases(root: Path = Path()) -> None:
     """Write ``v1`` and the transcripts below ``root``, as they stand after they are fetched, and the text tower."""
     write_release(RELEASES, "v1", contents(), root)
+    write_transcripts(spoken(), root)
+    (root / "tower.py").write_text(tower(vector))
+
+
+def write_transcripts(said: dict[str, list[tuple[float, float, str]]], root: Path = Path()) -> None:
+    """Write transcripts, (start_s, end_s, sentence) by video, as they stand after they are fetched."""
     archive = io.BytesIO()
     with ZipFile(archive, "w") as file:
-        for video, lines in spoken().items():
+        for video, lines in said.items():
             file.writestr(f"ASR/{video}.srt", _srt(lines))
     write_release(RELEASES, "asr", {ASR: archive.getvalue()}, root)
-    (root / "tower.py").write_text(tower(vector))
 
 
 def write_labels(root: Path = Path()) -> None:

@@ -74,18 +74,32 @@ def test_clip_score_is_a_fraction_of_the_steps_whose_video_has_frames(monkeypatc
     assert scores["val_clip_score"].counts["n_samples"] == n - sum(map(np.isnan, expected)) < n
 
 
-@pytest.mark.usefixtures("releases")
-def test_bert_score_is_a_fraction_and_entailment_in_percent(monkeypatch: pytest.MonkeyPatch) -> None:
-    def half(references: Sequence[str], candidates: Sequence[str]) -> Scores:
-        assert WRONG in {*candidates} - {*references}
-        return Scores(0.5, np.full(len(references), 0.5))
+def unlike(references: Sequence[str], candidates: Sequence[str]) -> Scores:
+    """Score candidates by another rule than references, and the corpus by a rule of its own."""
+    segments = [len(theirs) + len(ours) / 1000 for theirs, ours in zip(references, candidates, strict=True)]
+    return Scores(len("".join(candidates)) / len("".join(references)), np.array(segments))
 
-    monkeypatch.setattr("stepline.benchmarks.hirest.captions.SCORERS", {"bert_score": half, "entailment": half})
+
+@pytest.mark.usefixtures("releases")
+def test_every_scorer_gets_each_reference_and_the_caption_of_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first video has no prediction. Two metrics are fractions, and three have a value of the whole corpus."""
+    monkeypatch.setattr("stepline.benchmarks.hirest.captions.SCORERS", dict.fromkeys(step_captions.SCORERS, unlike))
     monkeypatch.setattr("stepline.benchmarks.hirest.benchmark.missing_scorer", lambda name: [])
-    _, scores = scored()
-    assert {*scores["val_bert_score"].values} == {0.5}
-    assert {*scores["val_entailment"].values} == {50}
-    assert scores["val_bert_score"].corpus is None
+    of = inputs("frequent", metrics={"bootstrap_samples": 100, "meteor": True})
+    listed = [pair for pair in of.truth("val") if pair.steps]
+    pairs = listed[:0:-1]
+    said = {pair.video: [f"{pair.video} {'x' * n}" for n in range(len(pair.steps))] for pair in pairs}
+    scores = values(of, [found(pair, sentences=tuple(said[pair.video])) for pair in pairs])
+    references = [step.caption.strip() for pair in pairs for step in pair.steps]
+    expected = unlike(references, [caption for pair in pairs for caption in said[pair.video]])
+    assert scores.keys() == {f"val_{name}" for name in step_captions.SCORERS}
+    for name in step_captions.SCORERS:
+        made, scale = scores[f"val_{name}"], 1 if name == "bert_score" else 100
+        assert made.values == pytest.approx(scale * expected.segments), name
+        corpus = scale * expected.corpus if name in ("meteor", "bleu4", "meteor_stem") else None
+        assert made.corpus == pytest.approx(corpus), name
+        assert made.videos == [pair.video for pair in pairs for _ in pair.steps]
+        assert made.counts == {"n_listed": len(listed), "n_samples": len(references)}
 
 
 def test_a_plan_says_the_needs_that_the_metrics_have(monkeypatch: pytest.MonkeyPatch) -> None:

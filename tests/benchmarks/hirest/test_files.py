@@ -11,6 +11,7 @@ import pytest
 from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.kinds import Found
 from stepline.benchmarks.hirest.methods.found import found
+from stepline.benchmarks.hirest.metrics import METRICS, SEGMENTS
 from stepline.datasets import hirest
 from stepline.errors import ConfigError
 from stepline.needs import Need
@@ -299,3 +300,19 @@ def test_predictions_for_one_split_leave_the_numbers_of_the_other_missing() -> N
     assert rows["val_recall_05"].value is not None
     missing = rows["test_507_recall_05"]
     assert (missing.value, missing.note) == (None, "no method here; needs predictions:bmt")
+
+
+def test_the_option_of_scoring_is_shown_with_the_numbers_that_it_changes() -> None:
+    made = plan({"metrics": {"bootstrap_samples": 100, "preprocess_moment_bounds": False}, "tables": ["table4"]})
+    Verbs(made).predict("v1", "uniform-7", "all")
+    Verbs(made).score("v1", "uniform-7", "all")
+    rows = {row.metric: row.options for row in table_rows(made, "table4") if row.entry == "uniform-7"}
+    for split in ("val", "test_507"):
+        for name in ("recall_05", "recall_07", "precision_05", "precision_07"):
+            option = rows[f"{split}_{name}"]["preprocess_moment_bounds"]
+            assert (option.value, option.differs) == (False, True)
+    assert [name for name, metric in METRICS.items() if metric.options == ("preprocess_moment_bounds",)] == [
+        name
+        for name in SEGMENTS
+        if name.split("_0")[0] in ("val_recall", "val_precision", "test_507_recall", "test_507_precision")
+    ]

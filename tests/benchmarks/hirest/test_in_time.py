@@ -15,9 +15,15 @@ def test_moments_steps_and_captions_stand_over_time(releases: None) -> None:
         return found and [(each.start_s, each.end_s, each.verdict) for each in found.predicted]
 
     assert shown(moment=pair.bounds_s) == [(*pair.bounds_s, "hit")]
+    assert shown(moment=(0.0, 1.5)) == [(0.0, 1.5, "false positive"), (*pair.bounds_s, "miss")]
     assert [verdict for *_, verdict in shown(segments=spans) or ()] == ["hit"] * len(spans)
     assert [verdict for *_, verdict in shown(segments=spans[1:]) or ()].count("miss") == 1
-    assert shown(sentences=["stir"] * len(spans)) == [(*span, "") for span in sorted(spans)]
+    captions = [f"stir {number}" for number in range(len(spans))]
+    assert shown(sentences=captions) == [(*span, "") for span in sorted(spans)]
+    made = Found(seed=0, split="val", video=pair.video, query=pair.query, sentences=tuple(captions))
+    found = of.benchmark.in_time(of, pair.video, made)
+    assert found is not None
+    assert [each.label for each in found.predicted] == captions
     assert shown(ranked=(pair.video,)) is None
     truth = of.benchmark.in_time(of, pair.video, None)
     assert truth is not None

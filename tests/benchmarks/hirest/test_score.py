@@ -1,6 +1,7 @@
 """Scores of hand-made predictions on the small release."""
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,7 @@ from stepline.benchmarks.hirest.kinds import Found
 from stepline.benchmarks.hirest.methods.found import found, ranking
 from stepline.benchmarks.hirest.metrics import METRICS, SEGMENTS
 from stepline.benchmarks.hirest.score import values
-from stepline.datasets import hirest
-from stepline.datasets.hirest import Pair
+from stepline.datasets.hirest import Pair, Step
 from tests.benchmarks.hirest.conftest import inputs, predicted
 from tests.benchmarks.hirest.synthetic import QUERIES, write_labels
 
@@ -30,18 +30,36 @@ def said(of: HirestInputs, **how: Any) -> list[Found]:
     return [found(pair, **{key: each(pair) for key, each in how.items()}) for pair in pairs]
 
 
+def pair(video: str, start_s: float, end_s: float, *steps: tuple[float, float], split: str = "val") -> Pair:
+    """Return a pair with a moment and its steps."""
+    captioned = tuple(Step(start_s=start, end_s=end, caption="x") for start, end in steps)
+    about = {"query": "q", "duration_s": 100.0, "clippable": True, "split": split}
+    return Pair(video=video, bounds_s=(start_s, end_s), steps=captioned, **about)  # type: ignore[arg-type]
+
+
+def by_hand(val: list[Pair], test: list[Pair], *, preprocess: bool = True) -> Any:
+    """Return inputs of these pairs."""
+    return SimpleNamespace(
+        entry=SimpleNamespace(splits=("val", "test")),
+        truth={"val": val, "test_507": test}.__getitem__,
+        options={"metrics": {"preprocess_moment_bounds": preprocess}},
+    )
+
+
 class TestRetrieval:
     QUERIES = QUERIES["test"]
 
     def test_any_of_a_query_s_videos_counts_from_its_place_on(self) -> None:
         of = inputs("random")
-        others = [video for video in hirest.pool() if video not in of.queries[self.QUERIES[0]]]
-        made = [ranking(query, [*others[:3], of.queries[query][1]], 23) for query in self.QUERIES]
-        scores = values(of, made)
-        first = {name: each.values[0] for name, each in scores.items()}
-        assert first == {"r1": 0, "r5": 100, "r10": 100, "r50": 100} | {
-            f"r{k}_all": first[f"r{k}"] for k in (1, 5, 10, 50)
-        }
+        places = dict(zip(self.QUERIES, (11, 1, 6, 5, 50, 10), strict=True))
+        others = [f"x{number}" for number in range(50)]
+        made = [
+            ranking(query, [*others[: place - 1], of.queries[query][place % 2]], 60) for query, place in places.items()
+        ]
+        scores = values(of, made[::-1])
+        for k in (1, 5, 10, 50):
+            for name in (f"r{k}", f"r{k}_all"):
+                assert scores[name].values.tolist() == [100 * (place <= k) for place in places.values()], name
 
     def test_a_query_that_is_absent_is_left_out_and_a_miss_beside(self) -> None:
         of = inputs("random")
@@ -86,10 +104,17 @@ class TestMoments:
         assert scores["test_507_r_05"].counts == {"n_listed": 6, "n_samples": 6}
         assert mean(scores["test_r_07"]) == 100
 
-    def test_a_video_without_a_prediction_is_left_out_and_counted(self) -> None:
-        of = inputs("whole")
-        scores = values(of, said(of, moment=lambda pair: pair.bounds_s)[1:])
-        assert scores["val_r_05"].counts == {"n_listed": 10, "n_samples": 9}
+    def test_each_video_has_its_own_value_and_one_without_a_prediction_is_counted(self) -> None:
+        true = {"a": (10.0, 30.0), "b": (0.0, 10.0), "c": (5.0, 9.0), "d": (0.0, 1.0)}
+        of = by_hand([pair(video, *bounds_s) for video, bounds_s in true.items()], [pair("e", 2.0, 4.0, split="test")])
+        guesses = {"c": (0.0, 5.0), "e": (1.0, 4.5), "a": (20.0, 40.0), "b": (1.0, 9.0)}
+        scores = values(of, [found(pair(video, 0, 1), moment=said) for video, said in guesses.items()])
+        assert scores["val_miou"].videos == ["c", "a", "b"]
+        assert scores["val_miou"].values == pytest.approx([0, 100 / 3, 80])
+        assert scores["val_r_07"].values.tolist() == [0, 0, 100]
+        assert scores["test_507_miou"].values == pytest.approx([100 * 2 / 3.5])
+        assert [scores[f"test_507_r_{name}"].values.tolist() for name in ("05", "07")] == [[100], [0]]
+        assert scores["val_r_05"].counts == {"n_listed": 4, "n_samples": 3}
 
 
 class TestSegments:
@@ -107,6 +132,7 @@ class TestSegments:
         assert changed <= beside, "numbers that it changes have the option beside them"
         assert {name[:-3] for name in changed} == {name[:-3] for name in beside}, "at any threshold"
 
+<<<<<<< HEAD
     def test_each_video_counts_the_same_and_pairs_are_one_to_one_beside(self) -> None:
         of = inputs("uniform-1")
         made = said(of, segments=lambda pair: (pair.bounds_s,) * 2)
@@ -138,6 +164,41 @@ class TestSegments:
         assert scores["val_raw_precision_07"].values == pytest.approx([100 * 2 / 3] * len(n))
         assert scores["val_f1_07"].values == pytest.approx(100 * 2 / (3 + n))
         assert scores["val_segment_miou"].values == pytest.approx(100 / n)
+=======
+    @pytest.mark.parametrize("preprocess", [True, False])
+    def test_all_values_by_hand(self, preprocess: bool) -> None:
+        """The best IoUs of a's steps are 0.95, 0.6 and 0.225, or 0.525 where gaps are filled; of b's, 0.6 and 0.77."""
+        a = pair("a", 0, 100, (0, 40), (40, 60), (60, 100))
+        b = pair("b", 10, 30, (10, 20), (20, 30))
+        e = pair("e", 0, 20, (0, 6), (6, 20), split="test")
+        of = by_hand([a, b, pair("c", 0, 9, (0, 9)), pair("d", 0, 9)], [e], preprocess=preprocess)
+        guesses = {
+            "e": [(5.0, 20.0)],
+            "b": [(11.0, 17.0)],
+            "a": [(0.0, 24.0), (1.0, 39.0), (45.0, 57.0), (70.0, 79.0)],
+        }
+        scores = values(of, [found(pair(video, 0, 1), segments=said) for video, said in guesses.items()])
+        raw = {
+            "recall_05": [1 / 2, 2 / 3],
+            "recall_07": [0, 1 / 3],
+            "precision_05": [1, 3 / 4],
+            "precision_07": [0, 1 / 4],
+        }
+        gaps = {
+            "recall_05": [1, 1],
+            "recall_07": [1 / 2, 1 / 3],
+            "precision_05": [2 / 3, 3 / 7],
+            "precision_07": [1 / 3, 1 / 7],
+        }
+        own = {"f1_05": [2 / 3, 4 / 7], "f1_07": [0, 2 / 7], "segment_miou": [0.3, (0.95 + 0.6 + 0.225) / 3]}
+        expected = (gaps if preprocess else raw) | {f"raw_{name}": each for name, each in raw.items()} | own
+        for name, each in expected.items():
+            assert scores[f"val_{name}"].values == pytest.approx([100 * value for value in each]), name
+            assert scores[f"val_{name}"].videos == ["b", "a"]
+            assert scores[f"val_{name}"].counts == {"n_listed": 3}
+        assert scores["test_507_f1_07"].values == pytest.approx([100 * 2 / 3])
+        assert scores["test_507_segment_miou"].values == pytest.approx([100 * (1 / 20 + 14 / 15) / 2])
+>>>>>>> w-hirest
 
     def test_steps_of_test_are_scored_as_the_507_alone(self) -> None:
         write_labels()

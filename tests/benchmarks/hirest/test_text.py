@@ -59,7 +59,7 @@ class Words:
         licence="Apache-2.0",
         max_tokens=512,
         output="sum",
-        dimension=128,
+        dimension=384,
     )
 
     def tokens(self, text: str) -> list[int]:
