@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -303,6 +304,25 @@ class TestDeclarations:
         part = schema_of(folders(made.config))["properties"][made.name]
         assert wrong(defaults(made.name, made.config), part) == ""
         assert {key: made.options[key] for key in made.defaults} == made.defaults
+
+
+ANNOTATION = {"train", "val", "train_annotation", "narrations", "coin"}
+MODES = {"window": ("video", "text"), "recording": ("text", "order")}
+"""The inputs that a word of Spacewalk's stands for."""
+
+
+@pytest.mark.parametrize("config", STUDIES, indirect=True)
+def test_a_signal_is_planted_in_each_input_of_a_trained_head(made: Made) -> None:
+    planted = import_module(f"tests.benchmarks.{made.folder.name}.test_planted").PLANTED
+    claimed = {
+        (entry.kind_name, mode)
+        for entry in made.entries.values()
+        if entry.trained
+        for word in {*entry.sees} - ANNOTATION
+        for mode in MODES.get(word, (word,))
+    }
+    assert claimed
+    assert claimed <= {*planted}
 
 
 class TestPaper:

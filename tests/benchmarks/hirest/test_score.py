@@ -132,39 +132,6 @@ class TestSegments:
         assert changed <= beside, "numbers that it changes have the option beside them"
         assert {name[:-3] for name in changed} == {name[:-3] for name in beside}, "at any threshold"
 
-<<<<<<< HEAD
-    def test_each_video_counts_the_same_and_pairs_are_one_to_one_beside(self) -> None:
-        of = inputs("uniform-1")
-        made = said(of, segments=lambda pair: (pair.bounds_s,) * 2)
-        scores = values(of, made)
-        n = [len(pair.steps) for pair in of.evaluated if pair.steps and pair.split == "val"]
-        assert len(scores["val_recall_05"].values) == len(n)
-        assert scores["val_recall_05"].counts == {"n_listed": 8}
-        assert mean(scores["val_raw_precision_05"]) in (
-            0,
-            100 * np.mean([v > 0 for v in scores["val_raw_recall_05"].values]),
-        )
-        assert (scores["val_f1_05"].values <= 100 * 2 / (2 + np.array(n))).all()
-
-    def test_a_video_without_a_prediction_is_left_out_and_counted(self) -> None:
-        of = inputs("uniform-1")
-        scores = values(of, said(of, segments=lambda pair: (pair.bounds_s,))[1:])
-        assert (len(scores["val_recall_05"].videos), scores["val_recall_05"].counts) == (7, {"n_listed": 8})
-
-    def test_two_of_one_step_and_one_of_none(self) -> None:
-        of = inputs("uniform-1")
-
-        def some(pair: Pair) -> tuple[tuple[float, float], ...]:
-            first = pair.steps[0].start_s, pair.steps[0].end_s
-            return first, first, (0.0, 1.0)
-
-        scores = values(of, said(of, segments=some))
-        n = np.array([len(pair.steps) for pair in of.evaluated if pair.steps and pair.split == "val"])
-        assert scores["val_raw_recall_07"].values == pytest.approx(100 / n)
-        assert scores["val_raw_precision_07"].values == pytest.approx([100 * 2 / 3] * len(n))
-        assert scores["val_f1_07"].values == pytest.approx(100 * 2 / (3 + n))
-        assert scores["val_segment_miou"].values == pytest.approx(100 / n)
-=======
     @pytest.mark.parametrize("preprocess", [True, False])
     def test_all_values_by_hand(self, preprocess: bool) -> None:
         """The best IoUs of a's steps are 0.95, 0.6 and 0.225, or 0.525 where gaps are filled; of b's, 0.6 and 0.77."""
@@ -198,7 +165,6 @@ class TestSegments:
             assert scores[f"val_{name}"].counts == {"n_listed": 3}
         assert scores["test_507_f1_07"].values == pytest.approx([100 * 2 / 3])
         assert scores["test_507_segment_miou"].values == pytest.approx([100 * (1 / 20 + 14 / 15) / 2])
->>>>>>> w-hirest
 
     def test_steps_of_test_are_scored_as_the_507_alone(self) -> None:
         write_labels()
