@@ -1,7 +1,18 @@
-"""Processes as ``/proc`` has them."""
+"""Processes as ``/proc`` has them, and their priority."""
 
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+
+@contextmanager
+def ordinary() -> Iterator[None]:
+    """Encode with any codec: SVT-AV1 makes a thread of root a real-time one, and its processes starve all others."""
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def alive(process: int) -> bool:

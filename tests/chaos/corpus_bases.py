@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.processes import ordinary
+
 Image = NDArray[np.uint8]
 FPS = 25
 EXACT = {"fflags": "+bitexact"}
@@ -249,7 +251,7 @@ def write(base: Base, folder: Path) -> Path:
 
     target = folder / f"{base.name}-{base.codec}-{base.first}-{base.frames}.{base.suffix}"
     width, height = base.size
-    with av.open(str(target), "w", format=base.format, options=EXACT | base.mux) as container:
+    with ordinary(), av.open(str(target), "w", format=base.format, options=EXACT | base.mux) as container:
         container.metadata.update(base.tags)
         video = container.add_stream(base.codec, rate=FPS, options=base.options)
         video.width, video.height, video.pix_fmt = width, height, base.pix_fmt

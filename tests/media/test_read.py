@@ -1,5 +1,6 @@
 """The reader against what the frames show."""
 
+import os
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +15,7 @@ from stepline.media.read import pyav, timeline_of, with_timeline
 from stepline.media.salvage import salvaged
 from stepline.media.timeline import Timeline
 from tests.media.clips import CFR_25, KINDS, copy_from, index_of, kind, make
+from tests.processes import ordinary
 
 av = pytest.importorskip("av")
 
@@ -46,12 +48,13 @@ def test_the_frames_that_come_are_those_that_were_selected(name: str, rule: str,
 def test_dropping_frames_changes_no_other(codec: str, tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (64, 96, 3), np.uint8)
     path = tmp_path / "a.mkv"
-    with av.open(str(path), "w") as container:
+    with ordinary(), av.open(str(path), "w") as container:
         stream = container.add_stream(codec, rate=30, options={"g": "40", "bf": "3", "preset": "8"} | SPEED[codec])
         stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
         for i in range(90):
             container.mux(stream.encode(av.VideoFrame.from_ndarray(np.roll(noise, i, (0, 1)), format="rgb24")))
         container.mux(stream.encode())
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
     whole = [frame.rgb() for frame in frames(path)]
     timeline = timeline_of(path)
     for fps in (1, 4, 16):
