@@ -67,6 +67,7 @@ def test_the_markdown_shows_three_entries(monkeypatch: pytest.MonkeyPatch) -> No
     text = Path("results/htstep/table7.md").read_text()
     assert "12.35" in next(line for line in text.splitlines() if "Make Tea" in line)
     assert "| activity | place, val_seen | actionformer, test_seen | mt-bce-vina, test_seen |" in text
+    assert "| mAP | 42.00 | (25.4) | (29.8) |" in text
     assert "aft," not in text
 
 
