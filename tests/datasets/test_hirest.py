@@ -93,6 +93,9 @@ class TestPairs:
         (pair,) = load("test_507")
         assert (pair.video, pair.bounds_s, pair.duration_s, pair.split) == ("t2", (2.0, 61.0), 60.5, "test_507")
         assert [step.caption for step in pair.steps] == ["x", "y"]
+        steps = [{"start": start, "end": end, "sentence": "x"} for start, end in ((3, 20), (2, 9), (5, 8))]
+        write_release(RELEASES, "v1", {STEPS: {"t2.mp4": {"captions": steps}}})
+        assert [pair.bounds_s for pair in load("test_507")] == [(2.0, 20.0)]
 
     def test_labels_give_test_its_moments(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert not labels_are_here()

@@ -1,5 +1,6 @@
 """The joint model of HiREST: what each choice changes, its losses and what it says. Its numbers: ``parity``."""
 
+from math import log
 from typing import Any
 
 import pytest
@@ -84,6 +85,18 @@ def test_a_moment_s_ends_are_found_apart_and_never_in_the_padding() -> None:
     best = torch.cat((rows[1, :5], torch.full((4,), float(rows.max()) + 1)))
     model.encoded = lambda _: torch.stack((rows[0], best))[..., None].expand(-1, -1, SIZES["hidden"])
     assert model.moments(batch)[1, 0] == rows[1, :5].argmax()
+
+
+def test_steps_end_in_padding_where_it_is_attended_to_and_are_learned_inside_the_moment() -> None:
+    batch, moments = videos(9, 5), torch.tensor([[2, 6], [2, 4]])
+    for padding, right in (("attended", [7, 5]), ("masked", [7, 4])):
+        model = network(padding=padding)
+        model.segment.weight.data.zero_()
+        first = next(model.growth(batch, moments))
+        assert (first.grown.left.tolist(), first.grown.right.tolist()) == ([1, 1], right)
+        inside = between(*moments.unbind(1), 9)
+        loss = model.segment_loss(batch, inside, inside, moments[:, 1])
+        assert loss.item() == pytest.approx((log(5) + log(3)) / 2)
 
 
 def test_captions_see_sampled_frames_and_nothing_else() -> None:

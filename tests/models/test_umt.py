@@ -92,6 +92,15 @@ def test_attention_forgets_some_rows_in_training_alone() -> None:
     assert not torch.equal(layer(rows, rows, rows, None), layer(rows, rows, rows, None))
 
 
+def test_losses_are_weighted_as_released() -> None:
+    zero, one = torch.zeros(1, 1), torch.ones(1, 1)
+    learned = Targets(one, one, one / 2, one, 2)
+    found = network().losses(Scores(zero, zero, 3 * one, 5 * one), one > 0, zero, learned)
+    assert {name: each.item() for name, each in found.items()} == pytest.approx(
+        {"saliency": 3 * log(2), "center": log(2) * 0.25 / 2, "window": 0.1 * 2 / 2, "offset": 4.5 / 2}
+    )
+
+
 def test_only_a_heat_of_1_is_a_centre() -> None:
     zero = torch.zeros(1, 1)
     learned = Targets(torch.full((1, 1), 0.995), zero, zero, zero, 1)

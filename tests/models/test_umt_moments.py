@@ -61,6 +61,13 @@ def test_what_is_learned_is_said_again() -> None:
         assert sorted(found[0, :, :2].tolist()) == segments.tolist()
 
 
+def test_a_centre_is_the_most_likely_of_the_rows_of_its_kernel() -> None:
+    center, nothing = torch.tensor([[0.25, 0.875, 0.5, 0.375, 0.625]]), torch.zeros(1, 5)
+    for kernel, expected in ((1, [0.875, 0.625, 0.5]), (3, [0.875, 0.625, 0]), (5, [0.875, 0.625, 0])):
+        made = moments(center, nothing, nothing, replace(CONFIG, kernel=kernel, moments=3))
+        assert made[0, :, 2].tolist() == expected, kernel
+
+
 def test_a_kernel_of_an_even_number_of_rows_is_one_line() -> None:
     with pytest.raises(ValueError, match="kernel is 2: it must be odd"):
         replace(CONFIG, kernel=2)

@@ -43,5 +43,5 @@ def inputs(entry: str, **changes: Any) -> HirestInputs:
 
 
 def predicted(of: HirestInputs, *fits: Path) -> list[Found]:
-    """Return what the entry's method predicts."""
-    return list(of.benchmark.method(of.entry.kind)().predict(of, fits))
+    """Return what the entry's method predicts, which may read only what the entry sees."""
+    return list(of.benchmark.method(of.entry.kind)().predict(of.staged("predict"), fits))

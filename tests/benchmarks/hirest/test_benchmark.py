@@ -19,6 +19,8 @@ from tests.benchmarks.hirest.conftest import inputs, plan
 from tests.benchmarks.hirest.synthetic import OTHERS, recordings, write_labels
 
 pytestmark = pytest.mark.usefixtures("releases")
+PUBLIC = tuple(f"test-{number}-0" for number in range(6))
+"""The videos of test whose steps are public."""
 
 
 def job(entry: str, **changes: Any) -> tuple[Any, Job]:
@@ -219,6 +221,33 @@ def test_weights_are_missing_where_a_model_begins_with_them_or_is_them(monkeypat
             for name in ("joint", "joint-released")
         }
         assert needed == {"joint": expected, "joint-released": {"hirest-joint"}}
+
+
+def test_examples_are_videos_with_public_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr("stepline.runs.shown.timelines", lambda *args: given.append(args) or [])
+    made = plan()
+    made.examples()
+    [(of, tracks, annotated)] = given
+    assert of is made
+    assert {*tracks} <= {*made.entries}
+    public = [each for each in recordings() if (each.split == "val" and each.annotated) or each.video in PUBLIC]
+    assert {video: (each.duration_s, each.segments) for video, each in annotated("v1").items()} == {
+        each.video: (each.duration_s, [step[:2] for step in each.steps]) for each in public
+    }
+
+
+@pytest.mark.parametrize("transcripts", ["released", "asr"])
+def test_what_an_entry_reads_is_shown_beside_what_was_published(transcripts: str) -> None:
+    made = plan({"transcripts": transcripts})
+    shown = {
+        entry: {
+            name: (each.value, each.published) for name, each in made.shown_options(made.entries[entry], "v1").items()
+        }
+        for entry in ("clip-1", "minilm-moments")
+    }
+    features = {"features": ("planted", "open_clip:ViT-B-32-quickgelu/openai"), "text": ("tower", "")}
+    assert shown == {"clip-1": features, "minilm-moments": {"transcripts": (transcripts, "released")}}
 
 
 def test_meteor_that_is_not_wanted_is_missing() -> None:

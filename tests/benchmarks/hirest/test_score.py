@@ -79,6 +79,10 @@ class TestRetrieval:
         of = inputs("random")
         made = [ranking(query, [of.queries[query][0]], 10 + n) for n, query in enumerate(self.QUERIES)]
         assert values(of, made)["r1"].counts["pool_used"] == 10
+        some = inputs("random", subset={"fraction": 0.3, "seed": 1})
+        counts = values(some, predicted(some))["r1"].counts
+        assert (counts["pool_used"], counts["pool_listed"]) == (len(some.used("pool")), 23)
+        assert len(some.used("pool")) < 23
 
 
 class TestMoments:

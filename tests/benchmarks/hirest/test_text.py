@@ -194,6 +194,8 @@ class TestMoments:
         others = [[(at, at + 2, "peeled") for at in range(0, 60, 2)], [(0, 2, "salt")]]
         assert self.moment("tfidf", said, "peeled salt") == self.moment("tfidf", said, "peeled salt", *others)
         assert self.moment("tfidf", said, "peeled salt", *others) == (14, 46)
+        said = [(10, 12, "oven rice"), (30, 32, "peel oven"), (50, 52, "peel")]
+        assert self.moment("tfidf", said, "peel rice") == (0, 26), "and not on the query"
 
     @pytest.mark.parametrize(("duration_s", "moment"), [(62.6, (14, 46)), (63.4, (14, 46)), (0.3, (0, 0))])
     def test_the_duration_is_rounded(self, duration_s: float, moment: tuple[float, float]) -> None:

@@ -17,12 +17,19 @@ pytestmark = pytest.mark.usefixtures("banks")
 def written(
     monkeypatch: pytest.MonkeyPatch, scores: dict[str, dict[str, float]], **changes: Any
 ) -> list[dict[str, str]]:
-    """Return the lines that are written where entries have these average precisions of activities on val_seen."""
+    """Return the lines that are written where entries have these average precisions of activities on val_seen.
+
+    Those per query are half of them.
+    """
 
     def read_score(self: Htstep, job: Job) -> dict[str, Any]:
         per_video = scores.get(job.entry.id)
+        if not per_video:
+            return {"metrics": {}, "needs": []}
         metric = {"value": 42.0, "per_video": per_video}
-        return {"metrics": {"val_seen_map": metric, "val_seen_map_03": metric} if per_video else {}, "needs": []}
+        query = {"value": 21.0, "per_video": {activity: value / 2 for activity, value in per_video.items()}}
+        metrics = {"val_seen_map": metric, "val_seen_map_03": metric, "val_seen_query_map": query}
+        return {"metrics": metrics, "needs": []}
 
     monkeypatch.setattr(Htstep, "read_score", read_score)
     write_activities(plan(changes))
@@ -34,29 +41,33 @@ def test_a_line_of_each_activity_reading_and_split_beside_the_paper(monkeypatch:
     lines = written(monkeypatch, {"place": {"Make Tea": 12.34567, "Clean Flounder": 1.0}, "aft": {"Make Tea": 5.0}})
     assert tuple(lines[0]) == HEADER
     ours = [line for line in lines if line["value"]]
-    assert {line["reading"] for line in ours} == {"official"}
-    assert {(line["activity"], line["entry"]): line["value"] for line in ours} == {
-        ("Make Tea", "place"): "12.3457",
-        ("Make Tea", "aft"): "5.0000",
-        ("Clean Flounder", "place"): "1.0000",
-        ("mAP", "place"): "42.0000",
-        ("mAP", "aft"): "42.0000",
+    assert {line["split"] for line in ours} == {"val_seen"}
+    assert {(line["activity"], line["entry"], line["reading"]): line["value"] for line in ours} == {
+        ("Make Tea", "place", "official"): "12.3457",
+        ("Make Tea", "place", "per query"): "6.1728",
+        ("Make Tea", "aft", "official"): "5.0000",
+        ("Make Tea", "aft", "per query"): "2.5000",
+        ("Clean Flounder", "place", "official"): "1.0000",
+        ("Clean Flounder", "place", "per query"): "0.5000",
+        ("mAP", "place", "official"): "42.0000",
+        ("mAP", "place", "per query"): "21.0000",
+        ("mAP", "aft", "official"): "42.0000",
+        ("mAP", "aft", "per query"): "21.0000",
     }
     names = [*dict.fromkeys(line["activity"] for line in lines)]
     assert (len(names), names[-2:]) == (52, ["Make Tea", "mAP"])
-    [printed] = [
-        line
-        for line in lines
-        if (line["activity"], line["entry"], line["split"]) == ("mAP", "actionformer", "test_seen")
-    ]
-    assert (printed["value"], bool(printed["paper"])) == ("", True)
+    printed = [line for line in lines if line["paper"]]
+    assert {(line["entry"], line["reading"], line["split"], line["value"]) for line in printed} == {
+        (entry, "official", "test_seen", "") for entry in ("actionformer", "mt-bce-vina")
+    }
 
 
 def test_the_markdown_shows_three_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     written(monkeypatch, {"place": {"Make Tea": 12.34567}, "aft": {"Make Tea": 5.0}})
     text = Path("results/htstep/table7.md").read_text()
     assert "12.35" in next(line for line in text.splitlines() if "Make Tea" in line)
-    assert "place, val_seen" in text
+    assert "| activity | place, val_seen | actionformer, test_seen | mt-bce-vina, test_seen |" in text
+    assert "| mAP | 42.00 | (25.4) | (29.8) |" in text
     assert "aft," not in text
 
 

@@ -19,7 +19,7 @@ VIDEOS = {each.video: each for each in videos()}
 def fitted(entry: str, **changes: Any) -> tuple[dict[str, Any], list[Found]]:
     """Return what is fitted, and predicted by it."""
     of, path = inputs(entry, **changes), Path("fit")
-    of.benchmark.method(of.entry.kind)().fit(of, 0, path)
+    of.benchmark.method(of.entry.kind)().fit(of.staged("fit"), 0, path)
     return read_json(path), predicted(of, path)
 
 
@@ -53,7 +53,9 @@ def test_a_step_is_at_its_mean_place_and_as_certain_as_it_is_frequent() -> None:
         start, end = (np.mean([segment[edge] / each.duration for each, segment in shown]) for edge in (0, 1))
         share = np.mean([any(step == segment[2] for segment in each.segments) for each in of_train("Make Tea")])
         assert known[str(step)] == pytest.approx([start, end, share])
+    assert any(each.times_s != each.ordered_s for each in made)
     for each in made:
+        assert each.ordered_s == tuple(sorted(each.times_s))
         assert {*each.steps} == {*VIDEOS[each.video].steps}
         assert list(each.scores) == sorted(each.scores, reverse=True)
     tea = next(each for each in made if each.video == "val_seen-0-1")

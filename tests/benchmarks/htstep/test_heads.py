@@ -39,7 +39,7 @@ def fit(of: HtstepInputs, seed: int = 0) -> Path:
     """Return the checkpoint of a fit, where the plan has it."""
     path = of.benchmark.fits(of.job)[of.entry.seeds.index(seed)]
     path.parent.mkdir(parents=True, exist_ok=True)
-    of.benchmark.method(of.entry.kind)().fit(of, seed, path)
+    of.benchmark.method(of.entry.kind)().fit(of.staged("fit"), seed, path)
     return path
 
 
@@ -304,3 +304,8 @@ def test_a_fit_goes_on_only_with_the_same_data_and_options(monkeypatch: pytest.M
     digests = [digest for digest, _ in told]
     assert digests[0] == digests[1]
     assert len({*digests}) == 3
+    narrated = inputs("aft-narrations", narrations={"sentences": 3})
+    for seed in (0, 0, 1):
+        aft().fit(narrated, seed, Path("fit"))
+    first, again, other = (digest for digest, _ in told[-3:])
+    assert first == again != other, "each seed draws other sentences"

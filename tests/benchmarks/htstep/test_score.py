@@ -142,6 +142,7 @@ class TestGrounding:
         more = replace(made, steps=(*made.steps, 2, 99), segments=made.segments * 2, scores=made.scores * 2)
         scores = values(read([ONE]), [more])
         assert mean(scores["val_seen_dropped"]) == 50
+        assert not scores["val_seen_dropped"].interval
         assert mean(scores["val_seen_map"]) == 100
         nothing = replace(made, steps=(), segments=(), scores=())
         scores = values(read([ONE]), [nothing])
