@@ -267,13 +267,13 @@ class TestConfigured:
 
 class TestSameAs:
     def test_it_is_another_line_of_one_entry(self, tmp_path: Path) -> None:
-        made = tiny(
-            tmp_path, declared(entries={"again": {"table": "table1", "same_as": "four", "releases": ["first"]}})
-        )
+        content = declared(entries={"again": {"table": "table1", "same_as": "four", "releases": ["first"]}})
+        content["entries"]["four"]["contexts"] = [60]
+        made = tiny(tmp_path, content)
         assert "again" not in made.entries
         line = made.declared.tables[0].lines[-1]
         assert (line.entry, line.method, line.note) == ("four", "Four", "an entry with its line")
-        assert line.releases == ("first",)
+        assert (line.releases, line.contexts) == (("first",), (None,))
 
     @pytest.mark.parametrize(
         ("content", "line"),

@@ -110,7 +110,10 @@ class TestConfiguration:
         options = made.named_options(made.entries["fitted"], "first")
         assert options.keys() == shown | {"features"}
         assert all(not options[key].said and options[key].differs for key in shown)
-        assert made.named_options(made.entries["three"], "first") == {}
+        three = made.entries["three"]
+        assert made.named_options(three, "first") == {}
+        decoding = replace(three, kind=replace(three.kind, decoded=True))
+        assert made.named_options(decoding, "first").keys() == {"media.damaged", "download.max_height"}
 
     def test_features_are_of_the_videos_of_a_data_set(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Tiny, "datasets", {})

@@ -82,6 +82,13 @@ def test_rows_of_a_damaged_video_stand_at_their_times_and_its_gaps_are_said(tmp_
     assert bank.window("a", 6, 8)[:, 0].tolist() == [6, 7]
 
 
+def test_rows_stand_at_their_places_in_whatever_order_they_come(tmp_path: Path) -> None:
+    made, order = cache(tmp_path), np.array([2, 0, 3, 1])
+    fill(made, RECORD, replace(begun([0, 1, 2, 3], []), order=order), rows(order.tolist()))
+    made.commit([RECORD])
+    assert Bank.open([tmp_path / "000"], SPEC)["a"][:, 0].tolist() == [0, 1, 2, 3]
+
+
 def test_what_is_stored_of_a_damaged_video_is_not_computed_again(tmp_path: Path) -> None:
     first = cache(tmp_path)
     fill(first, RECORD, begun(), rows())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stepline.backbones.histogram import HistogramSpec
@@ -165,6 +165,7 @@ def test_middles_are_their_definition(
 
 
 @given(name=st.sampled_from(list(KINDS)), clip=st.tuples(SECONDS, SECONDS).map(sorted), n=st.integers(1, 40))
+@example(name="30.mp4", clip=[1.0, 2.0], n=2)
 @settings(deadline=None, max_examples=50)
 def test_ends_go_from_the_first_frame_shown_to_the_last(
     timelines: dict[str, Timeline], name: str, clip: list[float], n: int

@@ -59,6 +59,14 @@ def test_a_function_sees_what_a_network_sees() -> None:
     assert Function(SPEC, means, None).batch_size == Network(SPEC, toy.Means(), "cpu", None).batch_size == 4
 
 
+def test_a_network_computes_in_the_precision_of_the_spec() -> None:
+    whole, half = (
+        Network(replace(toy.SPEC, compute=compute), toy.load(toy.SPEC, {}), "cpu", None)(*clips())
+        for compute in ("float32", "bfloat16")
+    )
+    assert 1e-4 < np.abs(half / whole - 1).max() < 0.05
+
+
 @pytest.mark.parametrize(
     ("function", "error"),
     [

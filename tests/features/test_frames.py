@@ -16,6 +16,8 @@ pytest.importorskip("cv2")
 
 from stepline.features import frames
 from stepline.features.frames import Batch, Begun, Request, _Held, batches, split
+from stepline.media.read import Reader, pyav
+from stepline.spec import Orientation, ReaderName
 from tests.features import toy
 from tests.media.clips import CFR_30, make
 
@@ -73,6 +75,22 @@ def test_batches_go_on_after_those_that_are_done(tmp_path: Path) -> None:
     assert [len(shown) for _, _, shown in whole[1:]] == [8, 4, 2]
     for batch, done in enumerate((8, 12, 14), 2):
         assert messages(video, Request(spec=LISTED, batch_size=8, listed=LONG, done=done))[1:] == whole[batch:]
+
+
+@pytest.mark.parametrize("orientation", ["upright", "stored"])
+@pytest.mark.parametrize("name", ["pyav", "decord"])
+def test_the_reader_and_the_orientation_are_those_of_the_spec(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: ReaderName, orientation: Orientation
+) -> None:
+    asked = []
+
+    def noting(name: str) -> Reader:
+        return lambda *where, turned: asked.append((name, turned)) or pyav(*where, turned=turned)
+
+    monkeypatch.setattr(frames, "READERS", {name: noting(name) for name in frames.READERS})
+    spec = replace(toy.SPEC, reader=name, orientation=orientation)
+    messages(make(tmp_path / "a.mp4", CFR_30), Request(spec=spec, batch_size=4))
+    assert asked == [(name, orientation == "upright")]
 
 
 def test_the_limit_is_shared_by_all_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

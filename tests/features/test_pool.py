@@ -83,10 +83,12 @@ def test_a_shot_without_a_row_gets_the_nearest_and_a_gap_gets_none(bank: Bank) -
 
 
 def test_vectors_that_are_compared_by_the_dot_product_keep_their_length(bank: Bank) -> None:
-    spec = replace(presets()["s3d-oepp"], dimension=6)
-    found = made(written(spec), "segment", {"c": [(0, 4)]})
-    assert found.spec["similarity"] == "dot product"
-    np.testing.assert_allclose(found["c"][0], ROWS["c"].mean(0, dtype=np.float64), rtol=1e-6)
+    mean = ROWS["c"].mean(0, dtype=np.float64)
+    for normalise, similarity, expected in ((False, "dot product", mean), (True, "cosine", unit(mean))):
+        spec = replace(presets()["s3d-oepp"], name=f"net{normalise:d}", dimension=6, normalise=normalise)
+        found = made(written(spec), "segment", {"c": [(0, 4)]})
+        assert found.spec["similarity"] == similarity
+        np.testing.assert_allclose(found["c"][0], expected, rtol=1e-6)
 
 
 def test_only_what_changed_is_computed(bank: Bank) -> None:

@@ -69,6 +69,9 @@ def test_only_the_damaged_video_goes(row: int, video: str, capsys: pytest.Captur
     assert not paths.damages("mine", "001", SPEC).exists()
     assert main(["verify", str(FOLDER)]) == 0
     assert capsys.readouterr().out == "2 stores are intact\n"
+    flip(SHARD / "features/c/0/0", 0)
+    assert main(["verify"]) == 2
+    assert read_json(paths.damages("mine", "000", SPEC)) == {"found": 2}, "so that the job runs once more"
 
 
 def test_a_store_is_changed_only_while_no_job_writes_it() -> None:

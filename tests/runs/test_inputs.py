@@ -11,6 +11,7 @@ from stepline.asr.transcript import Sentence
 from stepline.availability import Record, write_availability, write_manifest
 from stepline.benchmark import Entry
 from stepline.errors import ConfigError
+from stepline.features.store import Damaged
 from stepline.needs import Need
 from stepline.runs.inputs import Stage
 from tests.benchmark.tiny import NUMBERS, Tiny, TinyInputs, declared, job, tiny, write_banks, write_releases
@@ -217,6 +218,13 @@ class TestFeatures:
         for video in NUMBERS:
             of.banks[1].blocks[f"v_{video}"] = of.banks[1].blocks.pop(video)
         assert of.missing("predict") == (Need("features", "other/first"),)
+
+    def test_missing_seconds_are_those_of_each_bank(self, tmp_path: Path, banks: Path) -> None:
+        write_banks(banks, *NUMBERS, name="other")
+        of = inputs(tmp_path, "fitted", **TWO)
+        of.banks[0].damaged["e"] = Damaged("k", [], [(5.0, 7.0, "lost"), (9.0, 9.5, "lost")])
+        of.banks[1].damaged["f"] = Damaged("k", [], [(0.0, 3.0, "lost")])
+        assert of.in_part == {"e": 2.5, "f": 3.0}
 
     def test_rows_are_resized_and_stand_side_by_side(self, tmp_path: Path, banks: Path) -> None:
         write_banks(banks, *NUMBERS, name="other", scale=10)

@@ -91,6 +91,10 @@ class TestSummary:
         assert _summary({0: values([1, 2], "ab")}, OPTIONS, drawn=False)["ci"] is not None
         assert _summary({0: values([1, 2], "ab", interval=False)}, OPTIONS, drawn=False)["ci"] is None
 
+    def test_the_deviation_of_draws_is_that_of_the_first_seed(self) -> None:
+        by_seed = {seed: values([1, 2], "ab", draw_sd=0.5 + seed) for seed in (0, 1)}
+        assert _summary(by_seed, OPTIONS, drawn=True)["draw_sd"] == 0.5
+
     def test_a_corpus_value_is_no_mean_and_has_no_interval(self) -> None:
         by_seed = {seed: values([1, 2], "ab", corpus=corpus) for seed, corpus in ((0, 5.0), (1, 7.0))}
         found = _summary(by_seed, OPTIONS, drawn=True)
@@ -148,11 +152,9 @@ class TestScore:
         assert self.scored(self.inputs(tmp_path, "three"), self.guesses(0))["metrics"].keys() == {"error"}
 
     def test_options_of_metrics_are_the_configured_ones(self, tmp_path: Path) -> None:
-        near = [
-            self.scored(self.inputs(tmp_path, within=within), self.guesses(4))["metrics"]["near"]["value"]
-            for within in (1, 2)
-        ]
-        assert near == [25, 75]
+        for within, value in ((1, 25), (2, 75)):
+            near = self.scored(self.inputs(tmp_path, within=within), self.guesses(4))["metrics"]["near"]
+            assert (near["value"], near["options"]) == (value, {"within": within})
 
     def test_what_is_chosen_on_val_comes_first_and_is_said(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

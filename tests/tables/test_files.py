@@ -11,7 +11,7 @@ from tests.tables.numbers import SAMPLE_LIST, WINDOW, build, cells, number, scor
 
 
 def test_the_csv_has_the_columns_in_order_and_empty_unknowns(paper: Path, tmp_path: Path) -> None:
-    seeds = score(11.5, selection="val loss")
+    seeds = score(11.50123, selection="val loss")
     seeds["metrics"]["accuracy"] |= {"seeds": [0, 1, 2], "sd": 0.25}
     asked = [
         number(score=seeds, sees=(WINDOW, Sees("recording", "the whole recording"))),
@@ -22,8 +22,8 @@ def test_the_csv_has_the_columns_in_order_and_empty_unknowns(paper: Path, tmp_pa
     minilm = next(c for c in found if c["method"] == "MiniLM" and c["value"])
     assert minilm == {
         "table": "2a", "entry": "minilm", "method": "MiniLM", "modality": "L", "setting": "zero-shot",
-        "context_s": "60", "metric": "accuracy", "value": "11.5000", "paper": "11.22", "rerun": "",
-        "difference": "0.2800", "release": "v0", "split": "test", "protocol": "paper", "inputs": "window;recording",
+        "context_s": "60", "metric": "accuracy", "value": "11.5012", "paper": "11.22", "rerun": "",
+        "difference": "0.2812", "release": "v0", "split": "test", "protocol": "paper", "inputs": "window;recording",
         "options": "", "value_sd": "0.2500",
         "ci_low": "8.0000", "ci_high": "14.0000", "n_videos": "6", "n_listed": "6", "n_in_part": "",
             "n_samples": "12000",
