@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from stepline.benchmarks.segments.recognition import Segment
 from stepline.config import validate
 from stepline.datasets.demo import script
 from stepline.fetch import fetch_release
-from tests.benchmarks.segments.conftest import predicted
+from tests.benchmarks.segments.conftest import predicted, segment
 from tests.benchmarks.segments.test_planted import accuracy, bank, drawn, without_times
 from tests.conftest import ROOT, made_once, snakemake
 from tests.docs.conftest import cut, environment
@@ -260,6 +261,18 @@ def test_a_release_is_read_with_its_recipes_errors_and_without_omitted_steps(mon
     assert made.texts(RELEASE) == {"10": "wash", "20": "cut", "11": "fry", "21": "stir"}
     videos = {video.id: (video.split, video.duration_s) for video in made.datasets["captaincook4d"].videos()}
     assert videos == {each.video: (split, each.duration_s) for split, segments in expected.items() for each in segments}
+
+
+def test_a_mean_is_of_directions_and_compared_by_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of step 10 it is at 45 degrees, between 0 and 90; step 20 is at 17, and the segment at 40."""
+    made = study(recorded(np.random.default_rng(0)), monkeypatch)
+    nearest = made.method(made.entries["nearest"].kind)()
+    train = [segment(step, procedure="1") for step in ("10", "10", "20")]
+    rows = np.array([[10.0, 0.0], [0.0, 1.0], [1.0, 0.3]])
+    of = SimpleNamespace(used={"train": train}.get, pooled=lambda _: rows, steps={"1": ["10", "20"]})
+    nearest.fit(of, 0, Path("fit"))
+    of.pooled = lambda _: np.array([[4.0, 3.4]])
+    assert [*nearest.recognise(of, train[:1], Path("fit"))] == ["10"]
 
 
 @pytest.mark.parametrize(("kind", "word"), PLANTED)

@@ -13,6 +13,7 @@ def test_a_guess_is_credited_with_its_odds() -> None:
     assert accuracy(labels, np.full(4, -1), n_classes=2) == 0.5
     assert accuracy(labels, np.full(4, -1), n_classes=8) == 0.125
     assert accuracy(labels, np.array([1, 0, -1, 1]), n_classes=4) == (2 + 0.25) / 4
+    assert accuracy(labels, np.array([1, -2, -3, -1]), n_classes=4) == (1 + 0.25) / 4
 
 
 def test_accuracy_of_nothing_is_undefined() -> None:

@@ -28,6 +28,15 @@ def test_it_learns_classes_at_any_scale(tmp_path: Path) -> None:
     assert (classify(tmp_path / "fit", test.features, test.allowed) == test.label).mean() > 0.9
 
 
+def test_the_epoch_is_chosen_on_val_standardised_as_train(tmp_path: Path) -> None:
+    train, val = examples(80, 0), examples(3, 1)
+    fit_classifier(train, val, tmp_path / "fit", **OPTIONS)
+    with loaded(tmp_path / "fit") as state:
+        logits = (val.features - state["mean"]) / state["scale"] @ state["weight"].T + state["bias"]
+        losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(3), val.label]
+        assert min(state["val_loss"]) == pytest.approx(losses.mean(), rel=1e-3)
+
+
 def test_only_allowed_classes_are_chosen(tmp_path: Path) -> None:
     train, val, test = (examples(n, seed) for n, seed in ((80, 0), (20, 1), (40, 2)))
     fit_classifier(train, val, tmp_path / "fit", **OPTIONS)

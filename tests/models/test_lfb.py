@@ -12,7 +12,7 @@ from stepline.errors import ConfigError, StoreError  # noqa: E402
 from stepline.models import lfb  # noqa: E402
 from stepline.models.context import Block, Segments, average  # noqa: E402
 from stepline.models.lfb import HEADS_OF, Clips, Windows, apply_lfb, fit_lfb, positions  # noqa: E402
-from stepline.models.linear import Matching, apply_linear, fit_linear  # noqa: E402
+from stepline.models.linear import Matching, apply_linear, fit_linear, step_loss, step_tensors  # noqa: E402
 
 D, WINDOW_S = 16, 36
 STEPS = [np.random.default_rng(9).standard_normal((k, D)).astype(np.float32) for k in (3, 4)]
@@ -182,6 +182,14 @@ def test_a_batch_is_the_sum_of_its_parts(tmp_path: Path, monkeypatch: pytest.Mon
     whole = fitted(tmp_path / "whole", "nl")
     monkeypatch.setattr(lfb, "PART", 7)
     np.testing.assert_allclose(fitted(tmp_path / "parts", "nl")["val_loss"], whole["val_loss"], rtol=1e-4)
+
+
+@heads
+def test_the_epoch_is_chosen_on_val(head: Any, tmp_path: Path) -> None:
+    state, val = fitted(tmp_path / "fit", head), clips(2, n=60)
+    found = torch.from_numpy(mapped(head, tmp_path / "fit", val, OPTIONS))
+    loss = step_loss(found, *step_tensors(val.owner, val.label, val.steps))
+    assert state["val_loss"].min() == pytest.approx(float(loss), rel=1e-4)
 
 
 @heads

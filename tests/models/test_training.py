@@ -224,6 +224,13 @@ def test_the_gradient_is_cut_to_its_largest_norm() -> None:
     assert found == pytest.approx([2.0] * 3 + [1000.0] * 3, rel=1e-5)
 
 
+def test_the_gradients_of_all_groups_are_cut_together() -> None:
+    parts = [torch.nn.Parameter(torch.tensor(1.0)) for _ in range(2)]
+    optimiser = torch.optim.SGD([{"params": [part]} for part in parts], lr=1.0)
+    training._update(optimiser, [3 * parts[0] + 4 * parts[1]], 1.0, 1.0)
+    assert [1 - part.item() for part in parts] == pytest.approx([0.6, 0.8], rel=1e-4)
+
+
 def test_the_moments_are_those_asked_for() -> None:
     """With a flat start, a first moment that forgets at once steps by the full rate; the usual one does too, once."""
 
@@ -231,6 +238,23 @@ def test_the_moments_are_those_asked_for() -> None:
         yield (model.slope - 0.95) ** 2
 
     assert fitted(turning, betas=(0.0, 0.999)) != fitted(turning)
+
+
+@pytest.mark.parametrize("average", [None, lambda _: 0.5])
+def test_a_model_is_judged_as_it_predicts_and_then_trained_on(average: Any) -> None:
+    modes: list[bool] = []
+
+    def losses(model: Any, batch: Any) -> Iterator[Any]:
+        modes.append(model.training)
+        return rising(model, batch)
+
+    def val_loss(model: Any) -> float:
+        modes.append(model.training)
+        return 0.0
+
+    options: dict[str, Any] = {"epochs": 2, "batch_size": 1, "learning_rate": 0.1, "seed": 0}
+    fit_head(Line, losses, val_loss, 1, Path("f"), average=average, **options)
+    assert modes == [True, False, True, False]
 
 
 def test_the_best_epoch_is_kept() -> None:

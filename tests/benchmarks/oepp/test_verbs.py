@@ -125,6 +125,15 @@ def test_clusters_are_listed_beside_the_released_ones(
     assert found[0]["sentence"] == "Make Tea: 1.boil water 2.prepare and add the tea 3.pour water 4.stir."
 
 
+def test_an_event_alone_is_in_no_cluster(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "text_encoder", lambda name, config: Letters())
+    monkeypatch.setattr(Letters, "tokens", lambda self, text: [int(text.startswith("Make Orange"))])
+    assert main(["oepp", "cluster", "--encoder", "minilm"]) == 0
+    assert capsys.readouterr().out.endswith("1 clusters of 4, among them 4 of OpenEvent's 6\n")
+    (alone,) = [row for row in rows("results/oepp/clusters-minilm.csv") if row["event"] == "MakeOrangeJuice"]
+    assert (alone["cluster"], alone["openevent_cluster"]) == ("", "0")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

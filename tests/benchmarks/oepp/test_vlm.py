@@ -161,8 +161,8 @@ def test_a_split_of_broken_videos_alone_needs_videos(
 def test_what_was_not_understood_is_counted(serve: Callable[..., Server], videos: dict[str, Path]) -> None:
     said = {0: "1. peel 2. cut it", 1: "1. peel 2. fly", 2: "I see nothing.", 3: "1. cut it"}
     asked = [window("COIN_a", at, 6, 2) for at in range(4)]
-    of = inputs(serve(lambda request: said[seconds(request)[0][1]]), videos, 1, {"novel": asked})
+    of = inputs(serve(lambda request: said[seconds(request)[0][1]]), videos, 1, {"base": asked[:1], "novel": asked[1:]})
     asking = LanguageModel()
     made = [each.plan for each in asking.predict(of, [])]
-    assert made == [(1, 0), (1, NO_ACTION), (NO_ACTION, NO_ACTION), (0, NO_ACTION)]
+    assert made == [(0, 2), (1, NO_ACTION), (NO_ACTION, NO_ACTION), (0, NO_ACTION)]
     assert asking.selection == "answers not understood: 1 of 4; actions missing or not in the pool: 4 of 8"

@@ -2,6 +2,7 @@ from collections import Counter
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -67,6 +68,8 @@ class TestBaselines:
             assert p.segments == each.segments
             assert p.sentences == (first,) * len(each.segments)
         assert {len(p.sentences) for p in predicted(inputs("frequent-uniform"))} == {8}
+        of._truth["train"] = [replace(t, sentences=("serve it", "cut it")) for t in of.truth("train")]
+        assert {sentence for p in predicted(of) for sentence in p.sentences} == {"cut it"}
 
 
 @pytest.mark.usefixtures("banks")
@@ -165,6 +168,7 @@ class TestTrained:
         assert len(expected) == 11
         assert {key: found[key] for key in expected} == expected
         assert (found["matcher"], found["proposals"]) == ("soft_soda", "learned")
+        assert found["caption_dropout"] == 0.5  # as released; there is no option
         assert pdvc._features(of, of.used("train")[:2]).shape == (2, 24, 6)
         assert (found["feature_dim"], found["vocabulary"]) == (6, Words.released("tasty").size)
         assert {found[key] for key in ("hidden", "feedforward", "caption_hidden", "attention_hidden")} == {32}
@@ -181,6 +185,14 @@ class TestTrained:
         assert (found.feature_dim, found.length, found.hidden, found.max_segments) == (6, 40, 24, 5)
         assert method(of).build(of).sizes == [3, 11, 19, 27]
         assert procnet._features(of, of.used("val")[0]).shape == (1, 40, 6)
+
+    def test_procnets_segments_are_in_order_each_with_its_score(self) -> None:
+        import torch
+
+        parts, scores = torch.tensor([[0.5, 0.75], [0, 0.25], [0.25, 1]]), torch.tensor([0.25, 0.5, 0.125])
+        of, model = inputs("procnet"), SimpleNamespace(predict=lambda features: (parts, scores))
+        (found,) = method(of).decode(model, of, of.used("test")[:1])
+        assert found == {"segments": ((0, 15), (15, 60), (30, 45)), "scores": (0.5, 0.125, 0.25)}
 
     def test_no_more_segments_than_asked_for_are_trained_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import torch
@@ -233,10 +245,15 @@ class TestTrained:
         made = method(of)
         model = made.build(of).eval()
         videos = [replace(each, duration_s=60.0 + 10 * n) for n, each in enumerate(of.used("train")[:5])]
-        found = []
+        found, durations_s = [], list[float]()
+        decode = model.decode
+        monkeypatch.setattr(
+            model, "decode", lambda *rows, **given: durations_s.extend(given["durations_s"]) or decode(*rows, **given)
+        )
         for together in (1, 3):
             monkeypatch.setattr(pdvc, "TOGETHER", together)
             found.append([*made.decode(model, of, videos)])
+        assert durations_s == [60, 70, 80, 90, 100] * 2
         for alone, beside in zip(*found, strict=True):
             assert beside["sentences"] == alone["sentences"]
             for found_there, found_alone in zip(beside["segments"], alone["segments"], strict=True):
@@ -252,6 +269,8 @@ class TestTrained:
 
     def test_words_of_training_alone(self) -> None:
         of = inputs("softsoda-s3d-given", vocabulary="train")
+        for split in ("val", "test"):
+            of._truth[split] = [replace(t, sentences=("zest",) * len(t.segments)) for t in of.truth(split)]
         assert of.words.ids.keys() - {"UNK"} <= Words.released("youcook2").ids.keys()
         said = " ".join(sentence for each in of.used("train") for sentence in each.sentences).lower().split()
         assert of.words.ids.keys() == {word for word in said if said.count(word) > 1} | {"UNK"}

@@ -29,6 +29,15 @@ def test_blind_baselines_count_training_segments(entry: str, steps: tuple[str, .
     assert (made.seed, made.split, made.video, made.steps) == (0, "test", "e", steps)
 
 
+def test_a_place_is_that_of_the_middle() -> None:
+    assert [segment("wash", start_s).place for start_s in (0, 7)] == [0.1, 0.8]
+
+
+def test_steps_that_only_val_or_test_shows_are_choices_too() -> None:
+    Path("labels.csv").write_text(LABELS.replace("d,2,4,cook", "d,2,4,stir").replace("wash,test", "rinse,test"))
+    assert inputs("most-frequent").steps == {"": ["wash", "cut", "cook", "stir", "rinse"]}
+
+
 class TestProcedures:
     """Steps of two procedures, one of which is not in the training videos."""
 
@@ -54,6 +63,13 @@ class TestProcedures:
             ("x", ("fry", "fry")),
             ("y", ("boil",)),
         ]
+
+    def test_a_step_of_two_procedures_is_two_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        pour = [segment("pour", video=video, procedure=name) for video, name in (("t", "tea"), ("x", "egg"))]
+        monkeypatch.setattr(TestProcedures, "LISTED", {"train": pour[:1], "val": [], "test": pour})
+        made = inputs("most-frequent").benchmark
+        found = made.counted(made.entries["statistics"], "mine")
+        assert (found["steps"], found["unseen"], found["segments"]) == (2, 1, 3)
 
     def test_a_classifier_that_knows_steps_of_one_procedure_chooses_those_of_the_other(self) -> None:
         pytest.importorskip("torch")

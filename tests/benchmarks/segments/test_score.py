@@ -10,8 +10,9 @@ from tests.benchmarks.segments.conftest import inputs, segment
 LISTED = [
     segment("a", video="v", part="easy"),
     segment("a", 2, video="v"),
-    segment("b", video="w", part="easy"),
+    segment("a", video="w", part="easy", procedure="another"),
     segment("b", video="not predicted", part="easy"),
+    segment("b", video="nor this"),
 ]
 
 
@@ -23,17 +24,17 @@ def values(monkeypatch: pytest.MonkeyPatch) -> Any:
     return of.benchmark.values(of, made)
 
 
-PREDICTED = {"v": ("a", "b"), "w": ("b",)}
+PREDICTED = {"v": ("a", "b"), "w": ("a",)}
 
 
 def test_each_segment_is_right_or_wrong(values: Any) -> None:
     assert values["accuracy"].values.tolist() == [100, 0, 100]
     assert values["accuracy"].videos == ["v", "v", "w"]
-    assert values["accuracy"].counts == {"n_listed": 3, "n_samples": 3}
+    assert values["accuracy"].counts == {"n_listed": 4, "n_samples": 3}
 
 
 def test_each_step_counts_the_same(values: Any) -> None:
-    """Half of a and all of b."""
+    """Half of a, and all of the other procedure's a."""
     found = values["by_step"]
     assert found.corpus == 75
     assert found.values.tolist() == [100, 0, 100]

@@ -2,7 +2,9 @@
 
 import csv
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,9 +106,14 @@ def test_shots_that_are_there_are_measured_though_no_entry_uses_videos() -> None
 
 
 def test_the_files_are_written_and_say_what_shots_need(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stepline.benchmarks.spacewalk.report import figure_durations
+
     plan = Spacewalk.configured(validate({"demo": {}}), "demo")
     vars(plan)["released"] = made_up.study
     monkeypatch.setattr(type(made_up.study), "load", lambda self, name: made_up.release)
+    drawn: list[Any] = []
+    draw = figure_durations.durations
+    monkeypatch.setattr(figure_durations, "durations", lambda parts: drawn.append([*parts]) or draw(parts))
     write_durations(plan)
     folder = Path("results/demo")
     with open(folder / "tableA1.csv", newline="", encoding="utf-8") as file:
@@ -120,3 +127,10 @@ def test_the_files_are_written_and_say_what_shots_need(made_up: MadeUp, monkeypa
     write_shots("a", [(segment.start_s, segment.end_s) for segment in made_up.release.recordings["a"].segments])
     write_durations(plan)
     assert (folder / "figureA2.svg").read_bytes() != before[-1]
+    of_video = {
+        video: [each.end_s - each.start_s for each in recording.segments if each.label >= 0]
+        for video, recording in made_up.release.recordings.items()
+    }
+    shots, labelled = drawn[-1]
+    assert list(shots.seconds) == pytest.approx(of_video["a"])
+    assert sorted(labelled.seconds) == sorted(chain(*of_video.values()))

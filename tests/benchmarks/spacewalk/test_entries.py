@@ -56,6 +56,14 @@ def test_trained_entries_say_that_they_see_the_training_recordings_and_val_where
     assert by_id()["2b-internvideo-all-layer"].sees == ("window", "train")
 
 
+def test_the_rule_of_thresholds_is_an_option_of_the_accuracy_that_they_change() -> None:
+    made = configured()
+    names = "2a-minilm-last-layer", "2a-minilm-zero-shot", "2b-senttransformer-last-layer"
+    each = [(name, metric) for name in names for metric in ("accuracy", "map")]
+    asked = [(name, metric) for name, metric in each if "threshold_f1" in made.options_of(made.entries[name], metric)]
+    assert asked == [("2a-minilm-last-layer", "accuracy")]
+
+
 def test_an_entry_sees_what_its_parts_see_besides_windows() -> None:
     assert by_id()["2a-tfidf-hmm"].sees == ("recording", "train", "val")
     assert by_id()["2a-tfidf-internvideo"].sees == ("window", "recording", "val")

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from stepline import paths
 from stepline.availability import write_manifest
 from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
-from stepline.benchmarks.spacewalk.examples import Picked, pick, write_study_examples
+from stepline.benchmarks.spacewalk.examples import Picked, _retrieval, pick, write_study_examples
 from stepline.benchmarks.spacewalk.items import Item
 from stepline.benchmarks.spacewalk.kinds import Choice
 from stepline.config import validate
@@ -138,6 +139,19 @@ def test_a_retrieval_example_has_query_and_candidates(made_up: MadeUp, monkeypat
         expected = {f"{right}, chosen", wrong} if kind == "success" else {right, f"{wrong}, chosen"}
         assert set(verdicts) == expected
         assert article.count('class="said"') + article.count('class="none"') == 3
+
+
+def test_a_querys_words_are_marked_by_the_candidate_that_has_them() -> None:
+    told = {1.0: "grip bolt", 2.0: "grip", 3.0: "bolt"}
+    inputs: Any = SimpleNamespace(
+        job=SimpleNamespace(context_s=6.0), text=lambda _: SimpleNamespace(window=lambda t_s, _: told[t_s])
+    )
+    pictures: Any = SimpleNamespace(clip=lambda *shown: shown[4])
+    item = Item(id=0, frame=0, t_s=1.0, label=1, candidates_s=(2.0, 3.0))
+    picked = Picked(video="a", item=item, answer=0, scores=np.zeros(2, np.float32), margin=0.0)
+    (query, *candidates), _ = _retrieval(inputs, picked, pictures)
+    assert query == [("grip", "false"), (" ", ""), ("bolt", "true")]
+    assert candidates == [[("grip", "false")], [("bolt", "true")]]
 
 
 def test_a_picture_is_the_nearest_shots_where_the_video_is_not_kept(

@@ -32,8 +32,7 @@ def fetched(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_window_and_animation_lies_within_a_span() -> None:
     study = plan()
     spans = study.pipeline.demand.spans()
-    hours = sum(end_s - start_s for each in spans.values() for start_s, end_s in each) / 3600
-    assert (round(hours, 1), sum(map(len, spans.values()))) == (100.3, 63)
+    assert sum(map(len, spans.values())) == 63
     for name in study.releases:
         release = study.released.load(name)
         for task in study.released.tasks[name]:
@@ -51,10 +50,11 @@ def test_every_window_and_animation_lies_within_a_span() -> None:
 @pytest.mark.usefixtures("fetched")
 def test_a_longer_window_reads_more_and_is_looked_for_again() -> None:
     def hours(study: Spacewalk) -> float:
-        return sum(end_s - start_s for each in study.pipeline.demand.spans().values() for start_s, end_s in each)
+        spans = study.pipeline.demand.spans().values()
+        return sum(end_s - start_s for each in spans for start_s, end_s in each) / 3600
 
     short = plan(contexts_s={"step_recognition": [60], "intra-video_retrieval": [60]})
-    assert hours(short) < hours(plan())
+    assert round(hours(plan()), 1) == 100.3 > hours(short)
     assert (
         short.pipeline.videos.params("000")
         != plan().pipeline.videos.params("000")

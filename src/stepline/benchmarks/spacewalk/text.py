@@ -103,8 +103,5 @@ class RecordingText:
 
     def step_documents(self) -> list[str]:
         """Return one document per label 0..K: the released (or recognised) transcript and the caption."""
-        recognised = [narration for narration, _ in self.step_texts()]
-        return [
-            f"{narration if self.recognised else step.transcript} {step.caption}"
-            for narration, step in zip(recognised, self.recording.steps, strict=True)
-        ]
+        narrations = (narration for narration, _ in self.step_texts())
+        return [f"{narration} {step.caption}" for narration, step in zip(narrations, self.recording.steps, strict=True)]

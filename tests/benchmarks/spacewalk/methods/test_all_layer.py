@@ -14,7 +14,7 @@ from stepline.backbones.registry import presets, towers
 from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.kinds import KINDS, SpacewalkKind
 from stepline.benchmarks.spacewalk.methods import all_layer
-from stepline.benchmarks.spacewalk.methods.all_layer import _Training, chosen
+from stepline.benchmarks.spacewalk.methods.all_layer import AllLayer, _Training, chosen
 from stepline.config import validate
 from stepline.datasets.schema import Recording
 from stepline.errors import ConfigError, StoreError
@@ -133,9 +133,12 @@ def test_samples_are_evenly_spaced_and_of_the_first_recordings(inputs: Any) -> N
     every = inputs()
     items = every.items("train")
     assert [*chosen(every)] == ["a", "b"]
+    assert AllLayer()._fitted(every) == "fitted on 2 of 2 training recordings"
     assert chosen(every)["b"] == [item for item in items["b"] if item.label > 0]
-    some = chosen(inputs({"settings": {"samples_per_video": 7, "videos": 1}}))
+    fewer = inputs({"settings": {"samples_per_video": 7, "videos": 1}})
+    some = chosen(fewer)
     assert [*some] == ["a"]
+    assert AllLayer()._fitted(fewer) == "fitted on 1 of 2 training recordings"
     places = [0, 5, 11, 17, 22, 28, 34]
     assert some["a"] == [items["a"][place] for place in places if items["a"][place].label > 0]
     retrieval = chosen(inputs({"table": "2b", "modality": "V", "settings": {"samples_per_video": 4, "videos": 9}}))

@@ -47,6 +47,16 @@ def test_the_weight_is_that_of_the_side_that_is_right_on_val(
     assert 0.2 < weight < 1 if vision else weight == 0  # of equal ones the least of vision
 
 
+def test_all_recordings_of_val_count(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = made_up.inputs(ENTRY)
+    inputs._items["val"] = inputs.items("train")
+    monkeypatch.setattr(SpacewalkInputs, "recordings", lambda self, split: ["a", "b"])
+    asked: list[str] = []
+    score = scorer(inputs, knows=True)
+    fused(inputs, monkeypatch, lambda video, items: asked.append(video) or score(video, items), score)
+    assert asked == ["a", "b"]
+
+
 def test_each_sides_scores_are_standardised_by_sample(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, items = made_up.inputs(ENTRY), made_up.inputs(ENTRY).items("test")["d"]
     text, video = scorer(inputs, knows=False), scorer(inputs, knows=True)

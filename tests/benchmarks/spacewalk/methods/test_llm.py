@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,11 +112,13 @@ def test_a_conversation_is_task_examples_and_question(
     else:
         assert answers == ["A", "B", "A", "B", "A"]
     held = {split: [inputs.text(video) for video in made_up.release.splits[split]] for split in ("train", "test")}
+    found = []
     for message in rest[::2]:
         told = re.split(r"\] |: ", message["content"].split("\n")[0], maxsplit=1)[1]
         assert told
-        assert any(told in text.between(0, 1e9) for text in held["train"])
+        found.append([told in text.between(0, 1e9) for text in held["train"]])
         assert not any(told in text.between(0, 1e9) for text in held["test"])
+    assert found == [[True, False]] * 3 + [[False, True]] * 2  # of n recordings number i n / 5, rounded down
     assert request.json["max_tokens"] == 1
     assert request.json["model"] == "small"
 
@@ -150,6 +154,17 @@ def test_a_recording_without_text_gives_no_example(made_up: MadeUp, serve: Calla
     method(video, items[:1])
     assert len(server.requests[0].json["messages"]) == 1 + 2 * 2 + 1
     assert getattr(method, "selection", "").startswith("2 examples; ")
+
+
+def test_an_example_has_text_in_each_of_its_windows(made_up: MadeUp, serve: Callable[..., Server]) -> None:
+    told = {1.0: "grip", 2.0: "", 3.0: "bolt"}
+    text = SimpleNamespace(window=lambda t_s, _: told[t_s])
+    method: Any = chooser_of(asking(made_up.inputs(PAIRS), serve(lambda _: "A")), 6.0, [])
+    found = [
+        method._told(text, Item(id=0, frame=0, t_s=1.0, label=0, candidates_s=times_s))
+        for times_s in ((3.0, 2.0), (3.0, 1.0))
+    ]
+    assert found == [False, True]
 
 
 def of(*segments: tuple[int, int]) -> Recording:
