@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextmanager
 def ordinary() -> Iterator[None]:
-    """Encode with any codec: SVT-AV1 makes a thread of root a real-time one, and its processes starve all others."""
+    """Return this thread to its ordinary priority after encoding: where root runs it, SVT-AV1 makes it real-time."""
     try:
         yield
     finally:

@@ -77,8 +77,8 @@ class Output:
 
     @property
     def agrees(self) -> bool:
-        """Whether the error is allowed; NaN is not."""
-        return self.error <= self.allowed
+        """Whether the error is allowed; NaN is not, nor an infinite error."""
+        return np.isfinite(self.error) and self.error <= self.allowed
 
 
 def check(name: str, manifest: Path, golden: Path) -> Iterator[Output]:

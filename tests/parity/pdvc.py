@@ -308,6 +308,8 @@ def _compared(
         if not name.startswith(prefix) or name.rpartition("/")[2] in INPUTS or rest.partition("/")[0] in VARIANTS:
             continue
         *arrays, precise = (each[rest.removesuffix("_first64")] for each in (*ours, exact))
+        if rest.endswith("_first64"):
+            *arrays, precise = (each[..., :64] for each in (*arrays, precise))
         if rest.startswith("greedy/"):
             of, part = name.rpartition("/")[0], rest.rpartition("/")[0]
             width = golden[f"{of}/tokens"].shape[1]
@@ -316,10 +318,8 @@ def _compared(
             margin = golden[f"{of}/margin"][:, :width]
             words = _decided(golden[f"{of}/stable_words"], margin, uncertain)
             *arrays, precise, reference = (_stable(each, words, margin) for each in (*arrays, precise, reference))
-        elif alone and precise.shape == (1, *precise.shape[1:]) and reference.ndim < precise.ndim:
+        elif alone and precise.shape == (1, *reference.shape):
             *arrays, precise = (each[0] for each in (*arrays, precise))
-        if rest.endswith("_first64"):
-            *arrays, precise = (each[..., :64] for each in (*arrays, precise))
         parts = rest.removesuffix("_first64").removesuffix("_of_eval_mode").split("/")
         theirs = noise.get("/".join(dict.fromkeys((parts[0], parts[-1]))), 0)
         noisiest = max(theirs, *(Output(name, each, precise).error for each in arrays))

@@ -122,6 +122,7 @@ def test_constant_buffers_are_left_out() -> None:
 )
 def test_an_outputs_error_is_relative(ours: Any, error: float) -> None:
     assert Output("x", ours, ONE).error == error
+    assert Output("x", ours, ONE, tolerance=np.inf).agrees == np.isfinite(error)
 
 
 def test_of_whole_numbers_none_may_differ() -> None:
