@@ -34,6 +34,7 @@ from stepline.fetch import fetch_release
 from stepline.helpers import Plan
 from stepline.io import read_json
 from stepline.needs import Need
+from stepline.pipeline.videos import Videos
 from stepline.plans import BENCHMARKS, benchmarks, plan
 from stepline.runs.predictions import read_predictions, write_predictions
 from stepline.runs.report import write_report
@@ -492,6 +493,7 @@ def computed(supplied: Made, monkeypatch: pytest.MonkeyPatch) -> Made:
     score = {"metrics": dict.fromkeys(supplied.metrics, measured), "needs": [], "status": "present"}
     monkeypatch.setattr(type(supplied), "read_score", lambda self, job: score)
     monkeypatch.setattr(type(supplied), "missing", lambda self, entry, release: ())
+    monkeypatch.setattr(Videos, "are_here", True)
     config = copy.deepcopy(supplied.config)
     paper_release = supplied.paper_release or supplied.options["releases"]
     config[supplied.name]["releases"] = [paper_release] if supplied.paper_release else paper_release

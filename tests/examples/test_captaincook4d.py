@@ -27,7 +27,7 @@ from tests.docs.conftest import cut, environment
 from tests.workflow.runs import by_entry
 
 EXAMPLE = ROOT / "examples/captaincook4d"
-SECONDS = {"1_1": 60, "1_2": 56, "1_3": 52, "1_4": 48}
+SECONDS = {"1_1": 48, "1_2": 44, "1_3": 38, "1_4": 43}
 """The made recordings of a recipe: the first seconds of one video of the demo."""
 SPLITS = {"train": ["1_1", "1_2"], "val": ["1_3"], "test": ["1_4"]}
 STATISTICS = "statistics"
