@@ -520,7 +520,11 @@ def test_a_number_by_a_changed_option_is_not_compared_and_names_it(computed: Mad
             f"{place}: say in UNUSED why it changes no number, or let it"
         )
         for row in rows:
-            assert row.subset or {*path, place} & differing(row), (place, row)
+            named = {*path, place} & differing(row)
+            assert row.subset or named, (place, row)
+            for key in named:
+                new = functools.reduce(dict.__getitem__, path, changed.config)
+                assert row.options[key].value in [new, *(new if isinstance(new, list) else [])], (place, row)
             assert not row.printed or row.status in ("not comparable", "inconsistent"), (place, row)
 
 
