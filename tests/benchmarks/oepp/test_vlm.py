@@ -70,6 +70,7 @@ def inputs(server: Server, videos: dict[str, Path], images: int, used: Mapping[s
         used=used.__getitem__,
         late=lambda split: [],
         splits=lambda stage: [],
+        in_part={},
     )
 
 
@@ -129,6 +130,17 @@ def test_plans_stand_in_the_order_of_the_windows_and_videos_are_decoded_once(
     assert made == [(int(each.video == "COIN_a"), int(each.start.start_s % 2)) for each in asked]
     assert len(server.requests) == len(asked)
     assert sorted(decoded) == ["COIN_a", "COIN_b"]
+
+
+def test_a_damaged_video_is_counted_with_what_is_absent_of_it(
+    serve: Callable[..., Server], videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = vlm.pictures
+    monkeypatch.setattr(vlm, "pictures", lambda path, times: (real(path, times)[0], 1.5 * (path.stem == "COIN_b")))
+    asked = [window(video, 0, 3, 1) for video in videos]
+    of = inputs(serve(lambda _: "1. peel"), videos, 1, {"novel": asked})
+    LanguageModel().plans(of, "novel", asked, None)
+    assert of.in_part == {"COIN_b": 1.5}
 
 
 def test_windows_of_a_broken_video_are_left_out_and_the_log_says_why(
