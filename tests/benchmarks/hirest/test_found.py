@@ -25,6 +25,12 @@ def test_the_best_50_are_kept() -> None:
 
 @pytest.mark.usefixtures("releases")
 def test_a_query_is_asked_where_any_of_its_videos_is_there() -> None:
+    """Also one without a moment, which answers as a whole."""
+    answers = inputs("random").queries
+    assert [(query, video) for query, videos in answers.items() for video in videos] == [
+        (each.query, each.video) for each in recordings() if each.split == "test"
+    ]
+    assert asked(inputs("random"), ["test-1-2"]) == [QUERIES["test"][1]]
     assert asked(inputs("random"), ["test-3-2", "other-0", "test-0-1", "train-1-0"]) == [
         QUERIES["test"][0],
         QUERIES["test"][3],

@@ -54,15 +54,15 @@ def test_it_predicts_moments_of_all_pairs_and_steps_and_captions_of_annotated_on
 
 @pytest.mark.usefixtures("banks")
 def test_what_is_seen_of_each_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    raw: list[bool] = []
+    towers: list[tuple[str, bool]] = []
     tower = texts.query_encoder
 
-    def noted(*of: Any, **how: bool) -> Any:
-        raw.append(how["raw"])
-        return tower(*of, **how)
+    def noted(benchmark: Any, features: str, *, raw: bool) -> Any:
+        towers.append((features, raw))
+        return tower(benchmark, features, raw=raw)
 
     monkeypatch.setattr(texts, "query_encoder", noted)
-    of, rows = small(), planted()
+    of, rows = inputs("joint", joint=SMALL, entries={"joint": {"features": "mil_nce"}}), planted()
     seen, pairs = Seen(of), [*of.used("train"), *of.used("test")]
     assert {len(seen.bank[pair.video]) - round(pair.duration_s) for pair in pairs} == {0, 1}
     assert {pair.bounds_s is None for pair in pairs} == {True, False}
@@ -82,7 +82,7 @@ def test_what_is_seen_of_each_pair(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [*example.boundaries] == sorted({time for step in example.steps for time in step})
         captions = [step.caption.strip().lower() for step in pair.steps]
         assert [seen.words.decode(each) for each in example.captions] == captions
-    assert raw == [True]
+    assert towers == [("mil_nce", True)]
     lines = [*seen.sentences]
     assert not np.allclose(seen.sentences[lines[0]], seen.sentences[lines[1]], atol=0.01)
     silent = small("joint-silent")
@@ -220,10 +220,13 @@ def test_the_released_model_refuses_features_of_other_sizes(monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("releases")
-def test_features_that_are_not_a_row_a_second_are_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
-    write_bank(tmp_path_factory.mktemp("rows"), "slow", hop_s=3.2)
-    of = inputs("joint-silent", features={"eva_clip": {"video": "slow", "text": "tower"}}, joint=SMALL)
-    with pytest.raises(ConfigError, match="features 'slow' have one row per 3.2 s; HiREST needs one per second here"):
+@pytest.mark.parametrize("hop_s", [3.2, 0.5])
+def test_features_that_are_not_a_row_a_second_are_refused(
+    hop_s: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    write_bank(tmp_path_factory.mktemp("rows"), "other", hop_s=hop_s)
+    of = inputs("joint-silent", features={"eva_clip": {"video": "other", "text": "tower"}}, joint=SMALL)
+    with pytest.raises(ConfigError, match=f"features 'other' have one row per {hop_s} s; HiREST needs one per second"):
         Seen(of)
 
 
