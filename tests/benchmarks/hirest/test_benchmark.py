@@ -17,6 +17,7 @@ from stepline.datasets.hirest import statistics
 from stepline.errors import ConfigError
 from stepline.needs import Need
 from stepline.runs.table import table_rows
+from stepline.spec import TextSpec
 from tests.benchmarks.hirest.conftest import inputs, plan
 from tests.benchmarks.hirest.synthetic import CONFIG, OTHERS, recordings, write_labels
 
@@ -212,7 +213,7 @@ def test_options_that_decide_what_released_weights_say_are_of_their_spec_and_sho
 
 @pytest.mark.usefixtures("banks")
 def test_the_joint_model_sees_vectors_of_queries_that_are_not_normalised() -> None:
-    for name, normalised in (("joint", False), ("eva-clip-20", True)):
+    for name, normalised in (("joint", False), ("joint-released", False), ("eva-clip-20", True)):
         of = inputs(name)
         assert texts.records(of.benchmark, of.entry)["tower-text"]["normalise"] is normalised
 
@@ -261,10 +262,18 @@ class TestSpec:
     @pytest.mark.usefixtures("banks")
     def test_the_tower_of_an_entry_s_own_features_is_of_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         tower = texts.tower
-        monkeypatch.setattr(texts, "tower", lambda benchmark, key: replace(tower(benchmark, key), name=key))
-        for entry, key in (("clip-4", "clip"), ("mil-nce", "mil_nce"), ("joint-silent", "eva_clip")):
+
+        def named(benchmark: Any, key: str) -> TextSpec:
+            return replace(tower(benchmark, key), name=key, normalise=key != "mil_nce")
+
+        monkeypatch.setattr(texts, "tower", named)
+        for entry, key, normalise in (
+            ("clip-4", "clip", True),
+            ("mil-nce", "mil_nce", False),
+            ("joint-silent", "eva_clip", False),
+        ):
             made, read = job(entry)
-            assert [*made.record(read)["texts"]] == [key]
+            assert {name: each["normalise"] for name, each in made.record(read)["texts"].items()} == {key: normalise}
 
     @pytest.mark.usefixtures("banks")
     def test_transcripts_and_encoders_of_texts_are_of_it(self) -> None:
