@@ -11,9 +11,9 @@ from tests.benchmarks.hirest.synthetic import QUERIES, recordings
 
 
 def test_similarities_that_differ_by_how_sums_are_rounded_are_equal() -> None:
-    scores = np.array([[0.5, 0.5 - 1e-13, 0.5 + 1e-13, 0.5 + 1e-8], [-np.inf, 3, -np.inf, -7]])
+    scores = np.array([[0.5, 0.5 - 1e-13, 0.5 + 1e-8, 0.5 + 1e-13], [-np.inf, 3, -np.inf, -7]])
     first, second = rankings(["p", "q"], ["b", "c", "a", "d"], scores)
-    assert (first.query, first.ranked, first.pool) == ("p", ("d", "c", "b", "a"), 4)
+    assert (first.query, first.ranked, first.pool) == ("p", ("a", "d", "c", "b"), 4)
     assert (second.query, second.ranked, second.pool) == ("q", ("c", "d", "b", "a"), 4)
 
 
