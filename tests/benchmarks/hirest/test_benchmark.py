@@ -18,6 +18,7 @@ from stepline.errors import ConfigError
 from stepline.needs import Need
 from stepline.runs.table import table_rows
 from stepline.spec import TextSpec
+from stepline.tables import UNDECLARED
 from tests.benchmarks.hirest.conftest import inputs, plan
 from tests.benchmarks.hirest.synthetic import CONFIG, OTHERS, recordings, write_labels
 
@@ -73,9 +74,46 @@ def test_statistics_are_counted_in_all_splits_and_not_rounded() -> None:
     assert any(value % 1 for value, _ in rows.values())
 
 
-def test_baselines_are_the_first_lines() -> None:
-    ranks = {row.entry: row.rank for row in table_rows(plan(), "table3")}
-    assert {entry for entry, rank in ranks.items() if rank == 0} == {"whole", "middle-70"}
+def test_every_printed_number_has_a_line_and_baselines_the_first_ones() -> None:
+    made = plan()
+    rows = [row for file in made.tables for row in table_rows(made, file)]
+    assert not [(row.table, row.method, row.metric) for row in rows if row.command == UNDECLARED]
+    assert {row.entry for row in rows if row.table == "3" and not row.rank} == {"whole", "middle-70"}
+
+
+METHODS = {
+    "CLIP-B/32": "clip",
+    "EVA-CLIP-G/14": "eva_clip",
+    "Joint": "eva_clip",
+    "MIL-NCE (S3D)": "mil_nce",
+    "Frozen-in-Time": "frozen_in_time",
+}
+"""Methods with features, by how they are printed."""
+PRINTED = {
+    "frames": {1: "1 frame", **{frames: f"{frames} frames" for frames in (4, 10, 20, 32)}},
+    "rule": {"drop_0.05": "threshold=0.05", "drop_0.10": "threshold=0.10", "around_8": "8 frames left/right"},
+    "percent": {75: "SSIM@0.75", 85: "SSIM@0.85", 70: "Middle 70 %", 100: "Whole video"},
+    "parts": {1: "Whole moment", 7: "7 equal parts"},
+    "part_s": {15: "Parts of about 15 s"},
+    "by": {"tfidf": "TF-IDF", "minilm": "MiniLM"},
+}
+"""Settings and how they are printed."""
+
+
+def test_a_line_prints_what_its_entry_is_set_to() -> None:
+    made = plan()
+    for table in made.declared.tables:
+        for line in table.lines:
+            entry, words = made.entries[line.entry], (line.method, line.modality, line.setting)
+            other_clips = line.entry in ("frozen-in-time", "mil-nce")
+            assert (line.protocol == "beyond") == other_clips
+            assert entry.features == ("" if entry.kind_name.endswith("files") else METHODS.get(line.method, "")), words
+            for key, value in entry.settings.items():
+                assert key == "audio" or other_clips or PRINTED[key][value] in words, (key, words)
+            if line.modality.endswith(" audio"):
+                assert line.modality == f"{'with' if 'speech' in entry.sees else 'without'} audio"
+            if line.setting != "baseline":
+                assert ("train" in entry.sees) == (line.setting == "fine-tuned"), words
 
 
 def test_means_and_scores_from_0_to_1_are_no_percentages() -> None:
