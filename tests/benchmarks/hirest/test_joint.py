@@ -153,6 +153,7 @@ def test_it_is_fitted_on_train_and_chosen_on_val_as_configured(monkeypatch: pyte
     monkeypatch.setattr("stepline.benchmarks.hirest.methods.joint.locate", lambda name: {name: Path(name)})
     training = {"mixing": "alternating", "epochs": 7, "batch_size": 3, "learning_rate": 0.5, "weight_decay": 0.25}
     network = {"fusion": "sum", "caption_frames": "uniform", "padding": "masked", "layers": 3, "hidden": 36}
+    monkeypatch.setattr(HirestInputs, "dimension", 31)
     of = small("joint-silent", clip=2.5, **training, **network)
     JointMethod().fit(of, 5, Path("fit.safetensors"))
     ((config, train, val, path, options),) = given
@@ -161,7 +162,7 @@ def test_it_is_fitted_on_train_and_chosen_on_val_as_configured(monkeypatch: pyte
         assert [(len(each.features), len(each.steps)) for each in examples] == [
             (round(pair.duration_s), len(pair.steps)) for pair in pairs
         ]
-    sizes = {"feature_dim": 32, "text_dim": 32, "feedforward": 144, "words": 4}
+    sizes = {"feature_dim": 31, "text_dim": 32, "feedforward": 144, "words": 4}
     assert config == JointConfig(**network, **sizes, audio=False)  # type: ignore[arg-type]
     resumes = [options.pop("resume")]
     assert path == Path("fit.safetensors")
