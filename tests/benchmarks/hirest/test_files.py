@@ -300,6 +300,8 @@ def test_predictions_for_one_split_leave_the_numbers_of_the_other_missing() -> N
     assert rows["val_recall_05"].value is not None
     missing = rows["test_507_recall_05"]
     assert (missing.value, missing.note) == (None, "no method here; needs predictions:bmt")
+    for entry, needs in {"swinbert": [Need("predictions", "swinbert")], "joint": []}.items():
+        assert made.unscored(made.entries[entry], "v1", "test_507_cider") == needs
 
 
 def test_the_option_of_scoring_is_shown_with_the_numbers_that_it_changes() -> None:
