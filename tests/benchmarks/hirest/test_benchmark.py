@@ -315,10 +315,16 @@ class TestSpec:
 
     @pytest.mark.usefixtures("banks")
     def test_transcripts_and_encoders_of_texts_are_of_it(self) -> None:
-        for entry, encoders in (("tfidf-moments", []), ("minilm-moments", ["minilm"]), ("eva-clip-20", ["tower-text"])):
-            made, read = job(entry, tables=["table2", "table3"])
+        for entry, encoders in (
+            ("tfidf-moments", []),
+            ("minilm-moments", ["minilm"]),
+            ("eva-clip-20", ["tower-text"]),
+            ("joint", ["tower-text", "minilm"]),
+            ("joint-silent", ["tower-text"]),
+        ):
+            made, read = job(entry, tables=["table2", "table3", "table6"])
             assert list(made.record(read)["texts"]) == encoders
-            assert made.record(read)["transcripts"] == ("" if entry == "eva-clip-20" else "released")
+            assert made.record(read)["transcripts"] == ("" if encoders == ["tower-text"] else "released")
         specs = [inputs("tfidf-moments", transcripts=which).spec for which in ("released", "asr")]
         assert specs[0] != specs[1]
 
