@@ -238,5 +238,6 @@ def test_features_that_are_not_a_row_a_second_are_refused(
 
 @pytest.mark.usefixtures("releases")
 def test_other_sizes_than_clip4captions_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"hirest.joint.hidden: 48 is not allowed; CLIP4Caption has 768"):
-        plan({"joint": {"hidden": 48}})
+    for key, size, published in (("hidden", 48, 768), ("layers", 1, 2)):
+        with pytest.raises(ConfigError, match=f"joint.{key}: {size} is not allowed; CLIP4Caption has {published}: "):
+            plan({"joint": {key: size}})

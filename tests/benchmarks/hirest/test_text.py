@@ -217,9 +217,9 @@ class TestMoments:
 
 class TestSegments:
     SAID: Said = [
-        (0, 50, "cut the onion"),
-        *((at, at + 2, "cut the onion") for at in (2, 4)),
-        *((at, at + 2, "knead the dough") for at in (20, 22, 24)),
+        *((at, at + 2, "cut the onion") for at in (0, 2, 4)),
+        (20, 55, "knead the dough"),
+        *((at, at + 2, "knead the dough") for at in (22, 24)),
         *((at, at + 2, "heat an oven") for at in (40, 42, 44)),
     ]
 
