@@ -1,5 +1,6 @@
 """The joint model as a method: what it sees, that it learns what is planted, and what its options change."""
 
+from inspect import signature
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from stepline.errors import ConfigError
 from stepline.features.bank import Bank
 from stepline.models.hirest_joint import Joint, Videos
 from stepline.models.hirest_joint_config import JointConfig
+from stepline.models.hirest_joint_training import fit_joint
 from tests.benchmarks.hirest.conftest import inputs, plan, predicted
 from tests.benchmarks.hirest.synthetic import planted, vector, write_bank
 
@@ -183,6 +185,16 @@ def test_it_is_fitted_on_train_and_chosen_on_val_as_configured(monkeypatch: pyte
         JointMethod().fit(small(entry, **published), 0, path)
         assert given[-1][-1]["clip4caption"] == Path("clip4caption")
         assert given[-1][0].audio == (entry == "joint")
+
+
+@pytest.mark.usefixtures("releases")
+def test_the_configured_defaults_are_those_of_the_model() -> None:
+    arguments = {name: each.default for name, each in signature(fit_joint).parameters.items()} | vars(JointConfig)
+    configured = plan().defaults["joint"]
+    shared = configured.keys() & arguments.keys()
+    assert configured.keys() - shared == {"init", "beam", "seeds"}
+    assert {key: configured[key] for key in shared} == {key: arguments[key] for key in shared}
+    assert (configured["beam"], configured["seeds"]) == (3, [arguments["seed"]])
 
 
 @pytest.mark.usefixtures("banks")
