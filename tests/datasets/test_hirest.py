@@ -167,6 +167,8 @@ class TestPairs:
             load("test_507")
 
     def test_statistics_count_pairs_and_their_public_steps(self) -> None:
+        """A video without steps is as long as it likes."""
+        write_release(RELEASES, "v1", {SPLIT_FILES["val"]: {"Dig": {"c.mp4": {**WHOLE, "v_duration": 9}}}})
         assert statistics() == Statistics(
             videos=6,
             stepped=2,

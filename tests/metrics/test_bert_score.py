@@ -72,8 +72,8 @@ def test_other_weights_are_one_line() -> None:
 
 
 def test_batches_hold_texts_of_one_length() -> None:
-    lengths = [3, 5, 3, 4] * 40
+    lengths = [3, 5, 3, 4] * 40 + [6] * 65
     made = list(transformer.batches([[0] * length for length in lengths]))
-    assert sorted(i for batch in made for i in batch) == list(range(160))
+    assert sorted(i for batch in made for i in batch) == list(range(225))
     assert [len({lengths[i] for i in batch}) for batch in made] == [1] * len(made)
-    assert [len(batch) for batch in made] == [64, 16, 40, 40]
+    assert [len(batch) for batch in made] == [64, 16, 40, 40, 64, 1]

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -67,6 +68,15 @@ def test_pairs_of_the_class_count(classes: list[int], labels: tuple[str, ...], e
     assert found.tolist() == [float(each == entailed) for each in classes]
     assert 0 < found.sum() < len(PAIRS)
     assert entailment(*list(zip(*PAIRS, strict=True))[::-1]).tolist() != found.tolist(), "roles matter"
+
+
+def test_the_most_probable_class_counts_also_below_a_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    tokenizer = SimpleNamespace(encode=lambda *pair: SimpleNamespace(ids=[0], type_ids=[0]))
+    logits = torch.tensor([[0.1, 0.2, 0.1], [0.2, 0.1, 0.1]])
+    monkeypatch.setattr(module, "_loaded", lambda: (tokenizer, lambda **_: SimpleNamespace(logits=logits), 1))
+    assert entailment(["a", "b"], ["c", "d"]).tolist() == [1, 0]
 
 
 @pytest.mark.usefixtures("classes")

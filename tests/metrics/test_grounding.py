@@ -110,6 +110,11 @@ def test_an_overlap_that_equals_the_threshold_counts() -> None:
         assert scores.ap[0].tolist() == [1.0] * reached + [0.0] * (5 - reached)
 
 
+def test_equal_scores_are_visited_in_the_order_of_the_input() -> None:
+    right, wrong = ("v", 10, 20, 0, 0.5), ("v", 100, 120, 0, 0.5)
+    assert [ground(TEA, order).mean for order in ([right, wrong], [wrong, right])] == [0.5, 0.25]
+
+
 def test_repeats_and_short_segments_are_no_truth() -> None:
     guesses: list[Guess] = [("v", 10, 20, 0, 0.9)]
     repeat, beyond, other = ("v", 10.0005, 20.0005, 0), ("v", 10.002, 20.0, 0), ("v", 10.0, 20.0, 1)

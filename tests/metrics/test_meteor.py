@@ -57,11 +57,13 @@ def test_many_segments_do_not_block_and_keep_their_order(a_java: Callable[[str],
     assert found.segments.tolist() == [1 + i % 500 for i in range(n)]
 
 
-def test_it_is_gone_after_the_block(a_java: Callable[[str], None], tmp_path: Path) -> None:
+def test_it_is_asked_as_by_coco_caption_and_gone_after_the_block(a_java: Callable[[str], None], tmp_path: Path) -> None:
     """Even one that goes on without input."""
-    a_java(f"import os, time\nopen('id', 'w').write(str(os.getpid()))\n{ECHO}\ntime.sleep(5)\nopen('late', 'w')")
+    noted = "import os, time\nopen('id', 'w').write(str(os.getpid()))\nopen('words', 'w').write(' '.join(sys.argv))"
+    a_java(f"{noted}\n{ECHO}\ntime.sleep(5)\nopen('late', 'w')")
     with Meteor() as meteor:
         meteor.score([[["a"]]], [["a"]])
+    assert (tmp_path / "words").read_text().endswith("meteor-1.5.jar - - -stdio -l en -norm")
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "id").read_text()), 0)
     assert not (tmp_path / "late").exists()

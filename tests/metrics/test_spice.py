@@ -32,7 +32,10 @@ PROGRAM = """
 import json
 words = sys.argv[1:]
 asked = json.load(open(words[words.index("edu.anu.spice.SpiceScorer") + 1]))
-scores = [{"image_id": each["image_id"], "scores": {"All": {"f": len(each["test"]) / 8}}} for each in asked[::-1]]
+scores = [
+    {"image_id": each["image_id"], "scores": {"Size": {"f": 1}, "All": {"pr": 1, "re": 0, "f": len(each["test"]) / 8}}}
+    for each in asked[::-1]
+]
 json.dump(scores, open(words[words.index("-out") + 1], "w"))
 import os, pathlib
 json.dump({"words": words, "asked": asked, "folder": os.getcwd()}, open(pathlib.Path(__file__).with_name("saw"), "w"))

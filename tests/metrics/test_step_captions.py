@@ -61,11 +61,11 @@ with open(pathlib.Path(__file__).with_name("saw"), "a") as file:
 def test_one_meteor_is_asked_for_tokens_in_lower_case(a_java: Callable[[str], None], tmp_path: Path) -> None:
     a_java(METEOR)
     for _ in range(2):
-        found = SCORERS["meteor"](["Don't stir; (ever)!", "Rest."], ["STIR it", "M&Ms"])
+        found = SCORERS["meteor"](["Don't stir; (ever)!", "Rest, M&Ms."], ["STIR it", "M&Ms"])
     step_captions._process().__exit__(None, None, None)
     assert found.segments.tolist() == [7, 6]
     assert found.corpus == 0.25
-    said = ["do n't stir -lrb- ever -rrb-|stir it", "rest|m & ms", "7|6"]
+    said = ["do n't stir -lrb- ever -rrb-|stir it", "rest m & ms|m & ms", "7|6"]
     assert (tmp_path / "bin/saw").read_text().splitlines() == ["started", *said, *said]
 
 

@@ -1,4 +1,5 @@
 import math
+from statistics import mean, stdev
 
 import numpy as np
 import pytest
@@ -109,11 +110,11 @@ def test_subsets_are_decided_by_the_seed_and_the_videos_alone() -> None:
 
 
 def test_the_mean_and_the_deviation_over_subsets() -> None:
-    videos = {("tea", "a"): hits(True), ("tea", "b"): hits(False), ("bike", "c"): hits(True, False)}
+    videos = {("tea", "a"): hits(True), ("tea", "b"): hits(False), ("bike", "c"): hits(True, True, True, False)}
     subsets = [{("tea", "a")}, {("tea", "b"), ("tea", "not computed")}, {*videos}]
     found = subset_recall(videos, subsets)
-    assert found.recall.tolist() == [1, 0, 0.5]
-    assert (found.mean, found.sd) == (0.5, 0.5)
+    assert found.recall.tolist() == [1, 0, 0.625]
+    assert (found.mean, found.sd) == pytest.approx((mean([1, 0, 0.625]), stdev([1, 0, 0.625])))
 
 
 def test_the_precision_of_crosstasks_segments_is_by_task() -> None:

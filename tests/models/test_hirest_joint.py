@@ -87,6 +87,24 @@ def test_a_moment_s_ends_are_found_apart_and_never_in_the_padding() -> None:
     assert model.moments(batch)[1, 0] == rows[1, :5].argmax()
 
 
+def test_the_loss_of_a_moment_is_a_mean_over_all_frames_that_are_no_padding() -> None:
+    model, batch, moments = network(), videos(9, 5), torch.tensor([[2, 6], [4, 3]])
+    costs = []
+    for ends, target in zip(model.moment_logits(batch), moments.unbind(1), strict=True):
+        for row, length, frame in zip(ends.detach().sigmoid(), (9, 5), target.tolist(), strict=True):
+            costs += [-float((row[at] if at == frame else 1 - row[at]).log()) for at in range(length)]
+    assert model.moment_loss(batch, moments).item() == pytest.approx(sum(costs) / 28, abs=1e-5)
+
+
+def test_padding_is_not_inside() -> None:
+    model, batch = network(), videos(9, 5)
+    marked: list[Any] = []
+    fused = model.fused
+    model.fused = lambda content, inside, ends: marked.append(inside) or fused(content, inside, ends)
+    model.moment_logits(batch)
+    assert marked[0].tolist() == [[True] * 9, [True] * 5 + [False] * 4]
+
+
 def test_steps_end_in_padding_where_it_is_attended_to_and_are_learned_inside_the_moment() -> None:
     batch, moments = videos(9, 5), torch.tensor([[2, 6], [2, 4]])
     for padding, right in (("attended", [7, 5]), ("masked", [7, 4])):
@@ -94,6 +112,7 @@ def test_steps_end_in_padding_where_it_is_attended_to_and_are_learned_inside_the
         model.segment.weight.data.zero_()
         first = next(model.growth(batch, moments))
         assert (first.grown.left.tolist(), first.grown.right.tolist()) == ([1, 1], right)
+        assert [each.nonzero()[:, 0].tolist() for each in first.ends] == [[1, 2, end] for end in right]
         inside = between(*moments.unbind(1), 9)
         loss = model.segment_loss(batch, inside, inside, moments[:, 1])
         assert loss.item() == pytest.approx((log(5) + log(3)) / 2)

@@ -43,6 +43,18 @@ def test_a_wide_beam_finds_the_best_of_all_captions() -> None:
     assert float(found.scores[0, 0]) == pytest.approx(float(both.max()), abs=1e-4)
 
 
+def test_a_hypothesis_has_the_likelihood_of_its_words() -> None:
+    """Also one whose words were first those of another."""
+    model = network(1)
+    model.decoder.bias.data[SEP] -= 9
+    seen = frames(model, 2)
+    found = model.decoder.search(seen, 3, 4)
+    for caption, hypotheses, scores in zip(seen, found.ids.tolist(), found.scores.tolist(), strict=True):
+        for words, score in zip(hypotheses, scores, strict=True):
+            said = (float(following(model, caption[None], [words[:n]])[0, words[n]]) for n in range(4))
+            assert score == pytest.approx(sum(said), abs=1e-4)
+
+
 def test_a_caption_ends_before_its_end_or_filling() -> None:
     assert until_end([5, 6, SEP, 7]) == until_end([5, 6, 0, SEP]) == until_end([5, 6]) == [5, 6]
     assert until_end([SEP]) == []

@@ -62,6 +62,12 @@ def test_videos_without_more_steps_leave_the_rest_as_they_are() -> None:
     assert [0] in steps
     apart = [model.segments(alone(batch, number), moments[number : number + 1])[0] for number in (0, 1)]
     assert model.segments(batch, moments) == apart
+    *_, last = model.growth(batch, moments)
+    found = {gap: network(2, padding="masked", gap=gap).segments(batch, moments) for gap in (1, 5)}
+    assert found == {gap: kept(last.ends, moments, gap) for gap in (1, 5)}
+    assert found[1] != found[5] == apart
+    for most in (1, 2):
+        assert len([*network(2, padding="masked", iterations=most).growth(batch, moments)]) == most < len(steps)
 
 
 def test_between_is_of_both_ends() -> None:

@@ -143,16 +143,20 @@ def test_the_rate_rises_and_falls_and_the_least_validation_loss_is_kept(monkeypa
         return update(optimiser, losses, rate, clip)
 
     monkeypatch.setattr(training, "_update", noted)
-    tensors = fit(Path("a"), epochs=4, warm_up=0.25, weight_decay=0.02, clip=3)
+    tensors = fit(Path("a"), epochs=4, warm_up=0.25, weight_decay=0.02, clip=3, val=examples(7, seed=1))
     updates = 4 * (2 + 3 + 3)
     up = [step / 8 for step in range(8)]
     assert rates == pytest.approx(
         [1e-3 * each for each in [*up, *((updates - step) / 24 for step in range(8, updates))]]
     )
-    model, val = restore(Joint(CONFIG), tensors, "cpu"), Tables(examples(3, seed=1), CONFIG)
+    model, val = restore(Joint(CONFIG), tensors, "cpu"), Tables(examples(7, seed=1), CONFIG)
     with torch.no_grad():
-        loss = sum(float(val.loss(model, batch)) for batch in (torch.arange(3), torch.arange(5, 8)))
-    assert val.sizes == (3, 2, 3)
+        of_tasks = [
+            [float(val.loss(model, batch)) for batch in numbers.split(5)]
+            for numbers in (torch.arange(7), torch.arange(21, 36))
+        ]
+    loss = sum(sum(losses) / len(losses) for losses in of_tasks)
+    assert val.sizes == (7, 14, 15)
     assert loss == pytest.approx(tensors["val_loss"].min())
     assert len(tensors["val_loss"]) == 4
 

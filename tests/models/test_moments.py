@@ -53,6 +53,7 @@ def test_a_pooled_vector_is_the_mean_of_the_stored_rows() -> None:
     assert pooled(rows, 2, "dot product").tolist() == [1.5, 2]
     assert pooled(rows, 2, "cosine") == pytest.approx([0.6, 0.8])
     assert pooled(rows, 1, "cosine").tolist() == [1, 0]
+    assert pooled(np.array([[1], [1 + 2**-10]], np.float16), 2, "dot product").tolist() == [1 + 2**-11]
     assert pooled(np.zeros((4, 2)), 4, "cosine").tolist() == [0, 0]
 
 
@@ -73,6 +74,19 @@ def test_steps_are_five_seconds_or_longer() -> None:
     assert topic_boundaries(TOPICS, STARTS / 8, 0, 15, 3) == [5, 10]
     assert topic_boundaries(TOPICS, STARTS / 10, 0, 12, 3) == [5]
     assert topic_boundaries(TOPICS, STARTS, 36, 84, 5) == [50, 60, 70]
+
+
+def test_a_step_begins_later_than_the_sentence_before_it() -> None:
+    topics = np.eye(2)[[0, 1, 1, 1]]
+    assert topic_boundaries(topics, np.array([10.0, 11, 30, 31]), 0, 60, 2) == [11]
+    assert topic_boundaries(topics, np.array([10.0, 10, 30, 31]), 0, 60, 2) == [30]
+
+
+def test_cosines_that_differ_by_rounding_are_a_tie() -> None:
+    """The second is lower by 1e-8."""
+    vectors = np.array([(1, 0), (0, 1), (1, -1e-8)])
+    assert topic_boundaries(vectors, STARTS[:3], 0, 60, 2) == [10]
+    assert topic_boundaries(vectors * (1, 1e4), STARTS[:3], 0, 60, 2) == [20]
 
 
 def test_three_sentences_on_each_side_are_compared() -> None:

@@ -1,11 +1,14 @@
 """What sees neither frames nor words."""
 
+from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
 from stepline.benchmark import UnavailableError
 from stepline.benchmarks.hirest.inputs import HirestInputs
+from stepline.benchmarks.hirest.methods.baselines import MostFrequent, RandomRanking, Uniform
 from stepline.datasets import hirest
 from stepline.datasets.hirest import Pair
 from stepline.needs import Need
@@ -27,6 +30,19 @@ def test_each_query_and_seed_has_an_order_of_its_own() -> None:
     assert all(sorted(order or ()) == sorted(hirest.pool()) for order in orders)
     assert {each.pool for each in made} == {len(hirest.pool())}
     assert made == predicted(inputs("random"))
+
+
+def test_the_whole_of_a_large_pool_is_counted() -> None:
+    pool = [f"v{number}" for number in range(60)]
+    of = SimpleNamespace(
+        used=lambda split: [SimpleNamespace(video=video) for video in pool],
+        queries={"q": ["v3"]},
+        entry=SimpleNamespace(seeds=[4]),
+    )
+    (made,) = RandomRanking().predict(of, [])  # type: ignore[arg-type]
+    assert (made.seed, made.pool) == (4, 60)
+    assert made.ranked is not None
+    assert len({*made.ranked} & {*pool}) == len(made.ranked) == 50
 
 
 @pytest.mark.parametrize(("entry", "part"), [("middle-70", 0.7), ("whole", 1.0)])
@@ -57,13 +73,22 @@ def test_equal_parts_fill_the_moment(entry: str) -> None:
     assert counts == {7} if entry == "uniform-7" else len(counts) > 1
 
 
+def test_a_moment_that_is_shorter_than_a_part_is_one() -> None:
+    pair = replace(next(pair for pair in hirest.load("val") if pair.steps), bounds_s=(3.0, 9.0))
+    of = SimpleNamespace(entry=SimpleNamespace(settings={"parts": None, "part_s": 15}), evaluated=[pair])
+    (made,) = Uniform().predict(of, [])  # type: ignore[arg-type]
+    assert made.segments == ((3, 9),)
+
+
 def test_the_most_frequent_caption_of_train_is_said_of_each_step() -> None:
     of, captions = inputs("frequent"), []
     for each in recordings():
         if each.split == "train" and each.annotated and each.clip:
             captions += [caption.strip().lower() for *_, caption in each.steps]
     expected = max(sorted({*captions}), key=captions.count)
-    made = predicted(of)
+    method = MostFrequent()
+    made = list(method.predict(of.staged("predict"), []))
+    assert method.selection == f"of {len(captions)} training captions, {captions.count(expected)} are {expected!r}"
     assert {caption for each in made for caption in each.sentences or ()} == {expected}
     assert [len(each.sentences or ()) for each in made] == [len(pair.steps) for pair in of.evaluated if pair.steps]
 

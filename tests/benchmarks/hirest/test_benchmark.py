@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ from stepline.availability import write_manifest
 from stepline.benchmark import Job
 from stepline.benchmarks.hirest import texts
 from stepline.benchmarks.hirest.metrics import CAPTIONS, METRICS, MOMENTS, RETRIEVAL, SEGMENTS, split_of
+from stepline.datasets.hirest import statistics
 from stepline.errors import ConfigError
 from stepline.needs import Need
 from stepline.runs.table import table_rows
+from stepline.spec import TextSpec
+from stepline.tables import UNDECLARED
 from tests.benchmarks.hirest.conftest import inputs, plan
-from tests.benchmarks.hirest.synthetic import OTHERS, recordings, write_labels
+from tests.benchmarks.hirest.synthetic import CONFIG, OTHERS, recordings, write_labels
 
 pytestmark = pytest.mark.usefixtures("releases")
 PUBLIC = tuple(f"test-{number}-0" for number in range(6))
@@ -37,6 +41,81 @@ def test_distractors_are_wanted_where_videos_are_retrieved(tables: list[str] | N
     assert bool(listed & {*OTHERS}) == distractors
 
 
+def test_each_entry_tells_all_that_it_reads() -> None:
+    expected = {
+        ("random", "statistics"): "",
+        ("whole", "middle-70"): "duration",
+        ("uniform-1", "uniform-7", "uniform-15s"): "moment",
+        ("truth",): "steps",
+        ("frequent",): "train",
+        ("clip-1", "eva-clip-32", "mil-nce", "frozen-in-time", "clip-drop", "eva-clip-around"): "query video",
+        ("ssim-75", "ssim-85"): "video moment",
+        ("tfidf-retrieval", "minilm-retrieval", "tfidf-moments", "minilm-moments"): "query speech",
+        ("tfidf-segments", "minilm-segments"): "speech moment",
+        ("clip-fine-tuned-1", "clip-fine-tuned-32"): "query video train",
+        ("bmt",): "query video speech moment",
+        ("bmt-fine-tuned", "joint", "joint-released"): "query video speech moment train val",
+        ("bmt-fine-tuned-silent", "joint-silent"): "query video moment train val",
+        ("swinbert",): "query video",
+        ("swinbert-fine-tuned",): "query video train val",
+    }
+    entries = plan().entries
+    for names, words in expected.items():
+        assert [sorted(entries[name].sees) for name in names] == [sorted(words.split())] * len(names)
+    assert {entry.kind_name for entry in entries.values()} == {
+        entries[name].kind_name for each in expected for name in each
+    }
+
+
+def test_statistics_are_counted_in_all_splits_and_not_rounded() -> None:
+    made = plan({"tables": ["table1"]})
+    rows = {row.metric: (row.value, row.split) for row in table_rows(made, "table1") if row.entry}
+    assert rows == {name: (value, "all") for name, value in asdict(statistics()).items()}
+    assert any(value % 1 for value, _ in rows.values())
+
+
+def test_every_printed_number_has_a_line_and_baselines_the_first_ones() -> None:
+    made = plan()
+    rows = [row for file in made.tables for row in table_rows(made, file)]
+    assert not [(row.table, row.method, row.metric) for row in rows if row.command == UNDECLARED]
+    assert {row.entry for row in rows if row.table == "3" and not row.rank} == {"whole", "middle-70"}
+
+
+METHODS = {
+    "CLIP-B/32": "clip",
+    "EVA-CLIP-G/14": "eva_clip",
+    "Joint": "eva_clip",
+    "MIL-NCE (S3D)": "mil_nce",
+    "Frozen-in-Time": "frozen_in_time",
+}
+"""Methods with features, by how they are printed."""
+PRINTED = {
+    "frames": {1: "1 frame", **{frames: f"{frames} frames" for frames in (4, 10, 20, 32)}},
+    "rule": {"drop_0.05": "threshold=0.05", "drop_0.10": "threshold=0.10", "around_8": "8 frames left/right"},
+    "percent": {75: "SSIM@0.75", 85: "SSIM@0.85", 70: "Middle 70 %", 100: "Whole video"},
+    "parts": {1: "Whole moment", 7: "7 equal parts"},
+    "part_s": {15: "Parts of about 15 s"},
+    "by": {"tfidf": "TF-IDF", "minilm": "MiniLM"},
+}
+"""Settings and how they are printed."""
+
+
+def test_a_line_prints_what_its_entry_is_set_to() -> None:
+    made = plan()
+    for table in made.declared.tables:
+        for line in table.lines:
+            entry, words = made.entries[line.entry], (line.method, line.modality, line.setting)
+            other_clips = line.entry in ("frozen-in-time", "mil-nce")
+            assert (line.protocol == "beyond") == other_clips
+            assert entry.features == ("" if entry.kind_name.endswith("files") else METHODS.get(line.method, "")), words
+            for key, value in entry.settings.items():
+                assert key == "audio" or other_clips or PRINTED[key][value] in words, (key, words)
+            if line.modality.endswith(" audio"):
+                assert line.modality == f"{'with' if 'speech' in entry.sees else 'without'} audio"
+            if line.setting != "baseline":
+                assert ("train" in entry.sees) == (line.setting == "fine-tuned"), words
+
+
 def test_means_and_scores_from_0_to_1_are_no_percentages() -> None:
     others = {name for name, metric in METRICS.items() if metric.unit == ""}
     assert others == {name for name, metric in METRICS.items() if "(" in metric.title}
@@ -49,6 +128,8 @@ class TestTranscripts:
         assert made.reads(Job(release="v1", entry=made.entries["middle-70"])) == ["v1"]
         Path("datasets/hirest/asr/release.json").unlink()
         assert plan().missing(heard.entry, "v1") == (Need("release", "hirest/asr"),)
+        recognised = plan({"transcripts": "asr"})
+        assert Need("release", "hirest/asr") not in recognised.missing(recognised.entries["minilm-moments"], "v1")
 
     def test_a_recogniser_s_are_made_of_all_videos_and_read_from_its_files(self) -> None:
         made, heard = job("tfidf-moments", transcripts="asr", tables=["table3"])
@@ -69,6 +150,8 @@ class TestTranscripts:
 
     def test_videos_alone_ask_for_no_sound(self) -> None:
         assert not plan().pipelines["hirest"].demand.media
+        heard = {tables: plan({"transcripts": "asr", "tables": [tables]}) for tables in ("table1", "table3")}
+        assert [made.pipelines["hirest"].demand.media for made in heard.values()] == [False, True]
 
 
 class TestLabels:
@@ -92,6 +175,7 @@ class TestLabels:
         rows = [row for row in table_rows(made, "table3") if row.metric == "test_r_05" and row.entry == "middle-70"]
         assert [(row.status, row.split) for row in rows] == [("needs", "test")]
         assert "the authors withhold test's moments" in rows[0].note
+        assert made.note(None, None, "v1", "test_507_r_05") == made.note(None, None, "v1", "val_miou") == ""
 
     def test_where_they_are_scores_read_them(self) -> None:
         write_labels()
@@ -103,7 +187,11 @@ class TestLabels:
 
 def test_each_metric_has_a_split_and_a_method_that_sees_nothing() -> None:
     made = plan()
-    assert {split_of(metric) for metric in (*RETRIEVAL, *MOMENTS)} == {"val", "test", "test_507"}
+    assert {split_of(metric) for metric in RETRIEVAL} == {"test"}
+    measures = {metric.removeprefix(f"{split_of(metric)}_") for metric in (*MOMENTS, *SEGMENTS)}
+    assert measures >= {"r_05", "recall_05"}
+    assert not [name for name in measures if "val" in name or "test" in name or "507" in name]
+    assert {split_of(metric) for metric in MOMENTS} == {"val", "test", "test_507"}
     blind = {made.blind(made.entries["joint"], metric) for metric in (*RETRIEVAL, *MOMENTS, *SEGMENTS, *CAPTIONS)}
     assert blind == {"random", "middle-70", "uniform-7", "frequent"}
     for table in made.declared.tables:
@@ -122,14 +210,16 @@ def test_predictions_of_an_entry_that_takes_none_are_refused(tmp_path: Path) -> 
     ("entry", "reason"),
     [
         ({"kind": "zero_shot_moments", "settings": {"rule": "around_8"}}, "features: it is required; choose from "),
+        ({"kind": "zero_shot_retrieval", "settings": {"frames": 4}}, "features: it is required; choose from "),
         ({"kind": "joint_released"}, "features: it is required; choose from "),
+        ({"kind": "joint", "settings": {"audio": "with"}}, "features: it is required; choose from "),
         ({"kind": "uniform"}, "settings: give one of parts and part_s"),
         ({"kind": "uniform", "settings": {"parts": 2, "part_s": 3}}, "settings: give one of parts and part_s"),
         ({"kind": "middle", "settings": {"percent": 101}}, "settings.percent: 101 is greater than the maximum of 100"),
     ],
 )
 def test_an_entry_that_cannot_be_computed_is_refused(entry: dict[str, Any], reason: str) -> None:
-    table = "table4" if entry["kind"] == "uniform" else "table3"
+    table = {"uniform": "table4", "zero_shot_retrieval": "table2"}.get(entry["kind"], "table3")
     with pytest.raises(ConfigError, match=f"hirest.entries.mine.{reason}"):
         plan({"entries": {"mine": {**entry, "table": table, "method": "Mine"}}})
 
@@ -155,14 +245,15 @@ def test_options_that_decide_what_released_weights_say_are_of_their_spec_and_sho
             of = inputs(name, joint={**joint, key: other})
             assert of.spec != spec, (name, key)
             assert of.benchmark.named_options(of.entry, "v1")[key].differs
-    trained = inputs("joint-released", joint={**joint, "epochs": 1})
+    of_fits = {"epochs": 1, "hidden": 24, "layers": 3, "learning_rate": 0.5, "mixing": "alternating"}
+    trained = inputs("joint-released", joint={**joint, **of_fits})
     assert trained.spec == before["joint-released"]
-    assert "epochs" not in trained.benchmark.named_options(trained.entry, "v1")
+    assert not trained.benchmark.named_options(trained.entry, "v1").keys() & of_fits.keys()
 
 
 @pytest.mark.usefixtures("banks")
 def test_the_joint_model_sees_vectors_of_queries_that_are_not_normalised() -> None:
-    for name, normalised in (("joint", False), ("eva-clip-20", True)):
+    for name, normalised in (("joint", False), ("joint-released", False), ("eva-clip-20", True)):
         of = inputs(name)
         assert texts.records(of.benchmark, of.entry)["tower-text"]["normalise"] is normalised
 
@@ -191,24 +282,72 @@ def test_frames_are_read_where_captions_are_scored() -> None:
         assert (bank in made.score_inputs(scored)) == read
 
 
+@pytest.mark.usefixtures("banks")
+def test_what_clip_score_and_an_entry_lack_is_of_their_own_features() -> None:
+    def made_with(**clip: str) -> tuple[Any, Job]:
+        return job("frequent", features=CONFIG["features"] | {"clip": clip})
+
+    made, scored = made_with(video="planted", text="s3d-text")
+    weights = (Need("weights", "s3d"),)
+    assert [made.missing_of(f"val_{name}") for name in ("clip_score", "rouge_l")] == [weights, []]
+    assert [made.missing(made.entries[name], "v1") for name in ("clip-drop", "eva-clip-drop")] == [weights, ()]
+    (bank,) = made.footage["hirest"].inputs("planted")
+    assert bank not in made.score_inputs(scored)
+    assert made_with(video="tower", text="tower")[0].missing_of("val_clip_score") == ()
+    network, _ = made_with(video="eva_clip-hirest", text="")
+    assert network.missing_of("val_clip_score") == (Need("videos", "hirest"), Need("weights", "eva_clip"))
+
+
 class TestSpec:
     @pytest.mark.usefixtures("banks")
+    def test_the_tower_of_an_entry_s_own_features_is_of_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        tower = texts.tower
+
+        def named(benchmark: Any, key: str) -> TextSpec:
+            return replace(tower(benchmark, key), name=key, normalise=key != "mil_nce")
+
+        monkeypatch.setattr(texts, "tower", named)
+        for entry, key, normalise in (
+            ("clip-4", "clip", True),
+            ("mil-nce", "mil_nce", False),
+            ("joint-silent", "eva_clip", False),
+        ):
+            made, read = job(entry)
+            assert {name: each["normalise"] for name, each in made.record(read)["texts"].items()} == {key: normalise}
+
+    @pytest.mark.usefixtures("banks")
     def test_transcripts_and_encoders_of_texts_are_of_it(self) -> None:
-        for entry, encoders in (("tfidf-moments", []), ("minilm-moments", ["minilm"]), ("eva-clip-20", ["tower-text"])):
-            made, read = job(entry, tables=["table2", "table3"])
+        for entry, encoders in (
+            ("tfidf-moments", []),
+            ("minilm-moments", ["minilm"]),
+            ("eva-clip-20", ["tower-text"]),
+            ("joint", ["tower-text", "minilm"]),
+            ("joint-silent", ["tower-text"]),
+        ):
+            made, read = job(entry, tables=["table2", "table3", "table6"])
             assert list(made.record(read)["texts"]) == encoders
+            assert made.record(read)["transcripts"] == ("" if encoders == ["tower-text"] else "released")
         specs = [inputs("tfidf-moments", transcripts=which).spec for which in ("released", "asr")]
         assert specs[0] != specs[1]
 
-    def test_the_user_s_files_are_of_it_and_are_read(self, tmp_path: Path) -> None:
-        file, specs = tmp_path / "moment_retrieval.json", []
-        for content in ("{}", "[]"):
-            file.write_text(content)
-            made, read = job("bmt", files={"bmt": str(tmp_path)})
-            specs.append(made.spec(read))
-            assert file in made.predict_inputs(read)
-            assert file not in made.score_inputs(read)
-        assert specs[0] != specs[1]
+    @pytest.mark.parametrize(
+        ("entry", "names"),
+        [
+            ("bmt", {"moment_retrieval", "moment_segmentation", "step_captioning"}),
+            ("swinbert", {"step_captioning"}),
+            ("clip-fine-tuned-1", {"video_retrieval"}),
+        ],
+    )
+    def test_the_user_s_files_are_of_it_and_are_read(self, entry: str, names: set[str], tmp_path: Path) -> None:
+        for name in ("video_retrieval", "moment_retrieval", "moment_segmentation", "step_captioning"):
+            file, specs = tmp_path / f"{name}.json", []
+            for content in ("{}", "[]"):
+                file.write_text(content)
+                made, read = job(entry, files={entry: str(tmp_path)})
+                specs.append(made.spec(read))
+                assert (file in made.predict_inputs(read)) == (name in names), name
+                assert file not in made.score_inputs(read)
+            assert (specs[0] != specs[1]) == (name in names), name
 
 
 def test_weights_are_missing_where_a_model_begins_with_them_or_is_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,6 +370,7 @@ def test_examples_are_videos_with_public_steps(monkeypatch: pytest.MonkeyPatch) 
     [(of, tracks, annotated)] = given
     assert of is made
     assert {*tracks} <= {*made.entries}
+    assert [entry for entry, label in tracks.items() if "released" in label] == ["joint-released"]
     public = [each for each in recordings() if (each.split == "val" and each.annotated) or each.video in PUBLIC]
     assert {video: (each.duration_s, each.segments) for video, each in annotated("v1").items()} == {
         each.video: (each.duration_s, [step[:2] for step in each.steps]) for each in public

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stepline.benchmark import Values
+from stepline.benchmarks.hirest import texts
 from stepline.benchmarks.hirest.methods.found import found
 from stepline.benchmarks.hirest.metrics import missing_scorer
 from stepline.benchmarks.hirest.score import values
@@ -60,7 +61,11 @@ def test_clip_score_is_a_fraction_of_the_steps_whose_video_has_frames(monkeypatc
     absent = [pair.video for pair in inputs("frequent").truth("val") if pair.steps][2]
     there = Bank.__contains__
     monkeypatch.setattr(Bank, "__contains__", lambda self, video: video != absent and there(self, video))
+    towers: list[str] = []
+    tower = texts.query_encoder
+    monkeypatch.setattr(texts, "query_encoder", lambda made, key: towers.append(key) or tower(made, key))
     pairs, scores = scored()
+    assert {*towers} == {"clip"}
     rows, expected = planted(), []
     for pair in pairs:
         for n, step in enumerate(pair.steps):

@@ -36,7 +36,7 @@ def sentences(video: str = VIDEO) -> list[dict[str, str]]:
 FILES: dict[str, Any] = {
     "video_retrieval": {QUERY: {"videos": ["other-0.mp4", NAME], "scores": [0.1, 0.2]}},
     "moment_retrieval": {QUERY: {NAME: {"bounds": [3, 9.5]}}},
-    "moment_segmentation": {NAME: {"bounds": [[3, 4], [4, 9.5]]}},
+    "moment_segmentation": {NAME: {"bounds": [[4, 9.5], [3, 4]]}},
     "step_captioning": {NAME: {"captions": sentences()}},
 }
 
@@ -97,11 +97,11 @@ class TestRankings:
 
 
 class TestPairs:
-    def test_what_is_said_of_a_video_stands_together(self) -> None:
+    def test_what_is_said_of_a_video_stands_together_in_the_order_of_the_file(self) -> None:
         (made,) = said().values()
         (pair,) = [each for each in hirest.load("test") if each.video == VIDEO]
         sentences = tuple(f"step {number}" for number in range(STEPS[VIDEO]))
-        assert made == found(pair, moment=(3.0, 9.5), segments=((3.0, 4.0), (4.0, 9.5)), sentences=sentences)
+        assert made == found(pair, moment=(3.0, 9.5), segments=((4.0, 9.5), (3.0, 4.0)), sentences=sentences)
 
     def test_a_file_may_lack_videos(self) -> None:
         val = {"val-0-0.mp4": {"bounds": []}}
@@ -300,6 +300,8 @@ def test_predictions_for_one_split_leave_the_numbers_of_the_other_missing() -> N
     assert rows["val_recall_05"].value is not None
     missing = rows["test_507_recall_05"]
     assert (missing.value, missing.note) == (None, "no method here; needs predictions:bmt")
+    for entry, needs in {"swinbert": [Need("predictions", "swinbert")], "joint": []}.items():
+        assert made.unscored(made.entries[entry], "v1", "test_507_cider") == needs
 
 
 def test_the_option_of_scoring_is_shown_with_the_numbers_that_it_changes() -> None:

@@ -11,9 +11,9 @@ from tests.benchmarks.hirest.synthetic import QUERIES, recordings
 
 
 def test_similarities_that_differ_by_how_sums_are_rounded_are_equal() -> None:
-    scores = np.array([[0.5, 0.5 - 1e-13, 0.5 + 1e-13, 0.5 + 1e-8], [-np.inf, 3, -np.inf, -7]])
+    scores = np.array([[0.5, 0.5 - 1e-13, 0.5 + 1e-8, 0.5 + 1e-13], [-np.inf, 3, -np.inf, -7]])
     first, second = rankings(["p", "q"], ["b", "c", "a", "d"], scores)
-    assert (first.query, first.ranked, first.pool) == ("p", ("d", "c", "b", "a"), 4)
+    assert (first.query, first.ranked, first.pool) == ("p", ("a", "d", "c", "b"), 4)
     assert (second.query, second.ranked, second.pool) == ("q", ("c", "d", "b", "a"), 4)
 
 
@@ -25,6 +25,12 @@ def test_the_best_50_are_kept() -> None:
 
 @pytest.mark.usefixtures("releases")
 def test_a_query_is_asked_where_any_of_its_videos_is_there() -> None:
+    """Also one without a moment, which answers as a whole."""
+    answers = inputs("random").queries
+    assert [(query, video) for query, videos in answers.items() for video in videos] == [
+        (each.query, each.video) for each in recordings() if each.split == "test"
+    ]
+    assert asked(inputs("random"), ["test-1-2"]) == [QUERIES["test"][1]]
     assert asked(inputs("random"), ["test-3-2", "other-0", "test-0-1", "train-1-0"]) == [
         QUERIES["test"][0],
         QUERIES["test"][3],

@@ -1,6 +1,7 @@
 from stepline.benchmarks.hirest.kinds import Found
 from stepline.datasets import hirest
 from tests.benchmarks.hirest.conftest import inputs
+from tests.benchmarks.hirest.synthetic import recordings, write_labels
 
 
 def test_moments_steps_and_captions_stand_over_time(releases: None) -> None:
@@ -28,3 +29,16 @@ def test_moments_steps_and_captions_stand_over_time(releases: None) -> None:
     truth = of.benchmark.in_time(of, pair.video, None)
     assert truth is not None
     assert [each.label for each in truth.truth] == [pair.query, *(step.caption for step in pair.steps)]
+    guess = of.benchmark.in_time(of, pair.video, Found(seed=0, split="val", video="", query="said", moment=(0.0, 1.5)))
+    assert guess is not None
+    assert "said" in [each.label for each in guess.predicted]
+
+
+def test_videos_of_each_split_have_a_truth_where_their_moment_is_known(releases: None) -> None:
+    of = inputs("random")
+    known = {
+        each.video: of.benchmark.in_time(of, each.video, None) is not None for each in recordings() if each.annotated
+    }
+    assert known == {video: not video.startswith("test") or video.endswith("-0") for video in known}
+    write_labels()
+    assert all(of.benchmark.in_time(of, video, None) for video in known)

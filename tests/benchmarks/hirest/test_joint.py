@@ -1,5 +1,6 @@
 """The joint model as a method: what it sees, that it learns what is planted, and what its options change."""
 
+from inspect import signature
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from stepline.errors import ConfigError
 from stepline.features.bank import Bank
 from stepline.models.hirest_joint import Joint, Videos
 from stepline.models.hirest_joint_config import JointConfig
+from stepline.models.hirest_joint_training import fit_joint
 from tests.benchmarks.hirest.conftest import inputs, plan, predicted
 from tests.benchmarks.hirest.synthetic import planted, vector, write_bank
 
@@ -54,15 +56,15 @@ def test_it_predicts_moments_of_all_pairs_and_steps_and_captions_of_annotated_on
 
 @pytest.mark.usefixtures("banks")
 def test_what_is_seen_of_each_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    raw: list[bool] = []
+    towers: list[tuple[str, bool]] = []
     tower = texts.query_encoder
 
-    def noted(*of: Any, **how: bool) -> Any:
-        raw.append(how["raw"])
-        return tower(*of, **how)
+    def noted(benchmark: Any, features: str, *, raw: bool) -> Any:
+        towers.append((features, raw))
+        return tower(benchmark, features, raw=raw)
 
     monkeypatch.setattr(texts, "query_encoder", noted)
-    of, rows = small(), planted()
+    of, rows = inputs("joint", joint=SMALL, entries={"joint": {"features": "mil_nce"}}), planted()
     seen, pairs = Seen(of), [*of.used("train"), *of.used("test")]
     assert {len(seen.bank[pair.video]) - round(pair.duration_s) for pair in pairs} == {0, 1}
     assert {pair.bounds_s is None for pair in pairs} == {True, False}
@@ -82,7 +84,7 @@ def test_what_is_seen_of_each_pair(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [*example.boundaries] == sorted({time for step in example.steps for time in step})
         captions = [step.caption.strip().lower() for step in pair.steps]
         assert [seen.words.decode(each) for each in example.captions] == captions
-    assert raw == [True]
+    assert towers == [("mil_nce", True)]
     lines = [*seen.sentences]
     assert not np.allclose(seen.sentences[lines[0]], seen.sentences[lines[1]], atol=0.01)
     silent = small("joint-silent")
@@ -101,12 +103,16 @@ def network(seed: int = 0, **settings: Any) -> Joint:
 @pytest.mark.parametrize("padding", ["attended", "masked"])
 def test_a_prediction_depends_on_its_batch_where_padding_is_attended(padding: str) -> None:
     model = network(padding=padding)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape))
     together, alone = (
-        [(each.video, each.moment, each.segments) for each in predictions(of, Seen(of), model, 0)]
-        for of in (small(batch_size=size, padding=padding) for size in (5, 1))
+        [*predictions(of, Seen(of), model, 0)] for of in (small(batch_size=size, padding=padding) for size in (5, 1))
     )
-    assert (together == alone) == (padding == "masked")
-    steps = [step for *_, segments in alone for step in segments or ()]
+    for part in ("moment", "segments"):
+        same = [getattr(each, part) for each in together] == [getattr(each, part) for each in alone]
+        assert same == (padding == "masked"), part
+    steps = [step for each in alone for step in each.segments or ()]
     assert steps
     assert all(start_s < end_s for start_s, end_s in steps)
 
@@ -153,6 +159,7 @@ def test_it_is_fitted_on_train_and_chosen_on_val_as_configured(monkeypatch: pyte
     monkeypatch.setattr("stepline.benchmarks.hirest.methods.joint.locate", lambda name: {name: Path(name)})
     training = {"mixing": "alternating", "epochs": 7, "batch_size": 3, "learning_rate": 0.5, "weight_decay": 0.25}
     network = {"fusion": "sum", "caption_frames": "uniform", "padding": "masked", "layers": 3, "hidden": 36}
+    monkeypatch.setattr(HirestInputs, "dimension", 31)
     of = small("joint-silent", clip=2.5, **training, **network)
     JointMethod().fit(of, 5, Path("fit.safetensors"))
     ((config, train, val, path, options),) = given
@@ -161,7 +168,7 @@ def test_it_is_fitted_on_train_and_chosen_on_val_as_configured(monkeypatch: pyte
         assert [(len(each.features), len(each.steps)) for each in examples] == [
             (round(pair.duration_s), len(pair.steps)) for pair in pairs
         ]
-    sizes = {"feature_dim": 32, "text_dim": 32, "feedforward": 144, "words": 4}
+    sizes = {"feature_dim": 31, "text_dim": 32, "feedforward": 144, "words": 4}
     assert config == JointConfig(**network, **sizes, audio=False)  # type: ignore[arg-type]
     resumes = [options.pop("resume")]
     assert path == Path("fit.safetensors")
@@ -174,9 +181,20 @@ def test_it_is_fitted_on_train_and_chosen_on_val_as_configured(monkeypatch: pyte
         resumes.append(given[-1][-1]["resume"])
     assert len({*resumes}) == 3
     published = {"init": "clip4caption", "hidden": 768, "layers": 2}
-    JointMethod().fit(small(**published), 0, path)
-    assert given[-1][-1]["clip4caption"] == Path("clip4caption")
-    assert given[-1][0].audio
+    for entry in ("joint-silent", "joint"):
+        JointMethod().fit(small(entry, **published), 0, path)
+        assert given[-1][-1]["clip4caption"] == Path("clip4caption")
+        assert given[-1][0].audio == (entry == "joint")
+
+
+@pytest.mark.usefixtures("releases")
+def test_the_configured_defaults_are_those_of_the_model() -> None:
+    arguments = {name: each.default for name, each in signature(fit_joint).parameters.items()} | vars(JointConfig)
+    configured = plan().defaults["joint"]
+    shared = configured.keys() & arguments.keys()
+    assert configured.keys() - shared == {"init", "beam", "seeds"}
+    assert {key: configured[key] for key in shared} == {key: arguments[key] for key in shared}
+    assert (configured["beam"], configured["seeds"]) == (3, [arguments["seed"]])
 
 
 @pytest.mark.usefixtures("banks")
@@ -220,14 +238,18 @@ def test_the_released_model_refuses_features_of_other_sizes(monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("releases")
-def test_features_that_are_not_a_row_a_second_are_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
-    write_bank(tmp_path_factory.mktemp("rows"), "slow", hop_s=3.2)
-    of = inputs("joint-silent", features={"eva_clip": {"video": "slow", "text": "tower"}}, joint=SMALL)
-    with pytest.raises(ConfigError, match="features 'slow' have one row per 3.2 s; HiREST needs one per second here"):
+@pytest.mark.parametrize("hop_s", [3.2, 0.5])
+def test_features_that_are_not_a_row_a_second_are_refused(
+    hop_s: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    write_bank(tmp_path_factory.mktemp("rows"), "other", hop_s=hop_s)
+    of = inputs("joint-silent", features={"eva_clip": {"video": "other", "text": "tower"}}, joint=SMALL)
+    with pytest.raises(ConfigError, match=f"features 'other' have one row per {hop_s} s; HiREST needs one per second"):
         Seen(of)
 
 
 @pytest.mark.usefixtures("releases")
 def test_other_sizes_than_clip4captions_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"hirest.joint.hidden: 48 is not allowed; CLIP4Caption has 768"):
-        plan({"joint": {"hidden": 48}})
+    for key, size, published in (("hidden", 48, 768), ("layers", 1, 2)):
+        with pytest.raises(ConfigError, match=f"joint.{key}: {size} is not allowed; CLIP4Caption has {published}: "):
+            plan({"joint": {key: size}})

@@ -218,14 +218,15 @@ class TestMoments:
 class TestSegments:
     SAID: Said = [
         *((at, at + 2, "cut the onion") for at in (0, 2, 4)),
-        *((at, at + 2, "knead the dough") for at in (20, 22, 24)),
+        (20, 55, "knead the dough"),
+        *((at, at + 2, "knead the dough") for at in (22, 24)),
         *((at, at + 2, "heat an oven") for at in (40, 42, 44)),
     ]
 
-    def segments(self, by: str, said: Said, *others: Said, end_s: float = 60.0) -> Any:
+    def segments(self, by: str, said: Said, *others: Said, start_s: float = 0.0, end_s: float = 60.0) -> Any:
         steps = (Step(start_s=0, end_s=1, caption="x"),)
         videos = {"a": said} | {f"b{n}": each for n, each in enumerate(others)}
-        made, *_ = TextSegments().predict(read(by, videos, bounds_s=(0.0, end_s), steps=steps), [])
+        made, *_ = TextSegments().predict(read(by, videos, bounds_s=(start_s, end_s), steps=steps), [])
         assert (made.split, made.video, made.query, made.moment) == ("val", "a", "q", None)
         return made.segments
 
@@ -234,6 +235,7 @@ class TestSegments:
         assert self.segments(by, self.SAID) == ((0, 20), (20, 40), (40, 60))
         assert self.segments(by, self.SAID[::-1]) == ((0, 20), (20, 40), (40, 60))
         assert self.segments(by, self.SAID, end_s=30.0) == ((0, 20), (20, 30))
+        assert self.segments(by, self.SAID, start_s=22.0) == ((22, 40), (40, 60))
 
     def test_tf_idf_is_fitted_on_the_sentences_of_the_video(self) -> None:
         said = [(0, 9, "bowl flour"), (10, 12, "bowl oven"), (13, 15, "oven salt")]

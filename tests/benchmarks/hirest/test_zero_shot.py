@@ -119,11 +119,12 @@ class TestVideoRetrieval:
 
 def faked(monkeypatch: pytest.MonkeyPatch, vectors: Mapping[str, Any], rows: Rows, **settings: Any) -> Any:
     """Return inputs with one bank of these rows and a tower that has these vectors."""
-    monkeypatch.setattr(texts, "query_encoder", lambda benchmark, features: SimpleNamespace(spec=None))
+    towers = {"mil_nce": SimpleNamespace(spec=None)}
+    monkeypatch.setattr(texts, "query_encoder", lambda benchmark, features: towers[features])
     monkeypatch.setattr(texts, "encoded", lambda encoder, what, listed: np.stack([vectors[each] for each in listed]))
     return SimpleNamespace(
         banks=[rows],
-        entry=SimpleNamespace(settings=settings, features="clip", id="e"),
+        entry=SimpleNamespace(settings=settings, features="mil_nce", id="e"),
         benchmark=SimpleNamespace(),
         footage=SimpleNamespace(),
         dimension=2,
