@@ -1,6 +1,7 @@
 """What the plan of HT-Step says: what is refused, read, missing and shown, and what decides predictions and scores."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from stepline.benchmark import Job
 from stepline.benchmarks.htstep.benchmark import Htstep
 from stepline.benchmarks.htstep.metrics import COUNTS, CROSSTASK, METRICS
 from stepline.config import validate
+from stepline.datasets import htstep
 from stepline.datasets.htstep import ANNOTATIONS, RELEASES
 from stepline.errors import ConfigError
 from stepline.needs import Need
@@ -686,13 +688,19 @@ class TestTables:
 def test_examples_are_annotated_videos_of_val_with_the_best_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     monkeypatch.setattr("stepline.runs.shown.timelines", lambda *args, **more: given.append((*args, more)) or [])
+    load = htstep.load
+    monkeypatch.setattr(
+        htstep, "load", lambda *args: [replace(each, segments=each.segments[::-1]) for each in load(*args)]
+    )
     made = plan()
     made.examples()
     [(of, tracks, annotated, more)] = given
     assert (of, more) == (made, {"most": 8})
     assert {*tracks} <= {*made.entries}
-    assert {video: each.segments for video, each in annotated("v1").items()} == {
-        each.video: [segment[:2] for segment in each.segments] for each in videos() if each.split == "val_seen"
+    assert {video: (each.segments, each.duration_s) for video, each in annotated("v1").items()} == {
+        each.video: ([segment[:2] for segment in each.segments[::-1]], each.segments[-1][1])
+        for each in videos()
+        if each.split == "val_seen"
     }
     assert annotated("crosstask") == {}
 
