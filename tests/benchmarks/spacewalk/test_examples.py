@@ -199,7 +199,7 @@ def test_a_picture_is_the_nearest_shots_where_the_video_is_not_kept(
 def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures() -> None:
     config = {
         "text_encoders": ["tfidf"],
-        "contexts_s": {"step_recognition": [30, 50, 90], "intra-video_retrieval": [5, 30]},
+        "contexts_s": {"step_recognition": [30, 50, 70], "intra-video_retrieval": [5, 30]},
     }
     plan = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
     found = [(job, plan.missing(job.entry, job.release)) for job in presentation.example_jobs(plan)]
