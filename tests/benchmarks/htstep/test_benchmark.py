@@ -663,6 +663,31 @@ class TestTables:
 
     def test_an_entry_sees_what_it_is_made_of(self) -> None:
         made = plan()
+        seen = {
+            name: " ".join(each.word for each in made.seen(made.entries[name]))
+            for name in (
+                "place",
+                "uniform",
+                "duration",
+                "tfidf",
+                "mil-nce",
+                "actionformer",
+                "aft",
+                "umt",
+                "aft-crosstask",
+            )
+        }
+        assert seen == {
+            "place": "article duration train",
+            "uniform": "article duration",
+            "duration": "article duration train",
+            "tfidf": "article speech",
+            "mil-nce": "video article",
+            "actionformer": "video train",
+            "aft": "video article train",
+            "umt": "video article train",
+            "aft-crosstask": "video article train",
+        }
         assert [each.word for each in made.seen(made.entries["mt-bce-vina"])] == [
             "video",
             "article",
