@@ -255,7 +255,8 @@ class TestNeeds:
     def test_labels_and_the_key_of_matches_are_missing_for_metrics_alone(self) -> None:
         made = plan({"match": {}})
         assert made.missing_of("val_seen_map") == []
-        assert made.missing_of("val_seen_full_map") == [Need("config", "htstep.match.key", "KEY")]
+        for match in ("full", "partial"):
+            assert made.missing_of(f"val_seen_{match}_map") == [Need("config", "htstep.match.key", "KEY")]
         assert made.missing_of("test_seen_partial_map")[0] == Need("labels", "htstep/test_seen")
         assert made.missing_of("crosstask_r1") == made.missing_of("videos") == []
         assert plan().missing_of("val_seen_full_map") == []
