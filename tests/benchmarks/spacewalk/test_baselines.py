@@ -114,14 +114,6 @@ def test_random_and_constant_predictions_on_v2(in_spacewalk: Path) -> None:
     assert mean_accuracy("2a-random", "v2") == pytest.approx(4.22, abs=0.005)
 
 
-def test_each_recording_has_its_own_random_scores(made_up: MadeUp) -> None:
-    inputs = made_up.inputs({"kind": "random", "inputs": []})
-    method, listed = chooser_of(inputs, None, []), inputs.items("test")
-    firsts = [scores[0, :2].tolist() for video in listed for _, _, scores in method(video, listed[video][:1])]  # type: ignore[index]
-    assert len(firsts) == 2
-    assert firsts[0] != firsts[1]
-
-
 def recording() -> Recording:
     """Four steps between 10 s and 50 s of a minute at 10 frames a second."""
     segments = segments_of((-1, 100), (1, 200), (3, 200), (-1, 100))

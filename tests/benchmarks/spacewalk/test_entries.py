@@ -212,6 +212,7 @@ def test_an_entry_that_is_the_same_as_another_is_a_line_with_windows_of_its_own(
         ("2a", "L", "TC"),
         ("2a", "C", "C"),
         ("2b", "V", "V"),
+        ("2b", "L", "T"),
         ("3c", "V+T", "VT"),
         ("3c", "T", "T"),
     ],
