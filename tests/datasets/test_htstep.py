@@ -87,6 +87,10 @@ class TestTaxonomy:
             id=6, activity="Fry Fish", variation="A", index=3, headline="Fry it.", paragraph=""
         )
 
+    def test_a_variation_may_end_with_a_digit(self) -> None:
+        write_v1(HEAD + "3,Fly,0,Way 2,Way 22,Go.,\r\n4,Fly,1,Way 2,Way 25,Land.,\r\n")
+        assert [(step.variation, step.index) for step in taxonomy().values()] == [("Way 2", 2), ("Way 2", 5)]
+
     def test_an_article_is_a_variation(self) -> None:
         assert articles() == {("Make Tea", ""): (0, 1), ("Fry Fish", "A"): (5, 6), ("Fry Fish", "B"): (8,)}
 
@@ -267,11 +271,14 @@ class TestLoad:
             with pytest.raises(ReleaseError, match=r"annotations.json is not in HT-Step's format: [^\n]+\Z"):
                 read()
 
-    def test_a_record_that_is_made_makes_the_annotation_so(self) -> None:
+    def test_a_record_that_is_made_makes_the_annotation_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("STEPLINE_RUN", "1")
         annotate()
         assert not htstep.is_made()
         annotate(ANNOTATION | {"b": ANNOTATION["b"] | {"made": True}})
         assert htstep.is_made()
+        htstep._summary.cache_clear()
+        assert (htstep.labelled_splits(), htstep.is_made()) == (("train", "val_seen"), True), "from the kept summary"
 
     def test_the_annotation_is_fetched_from_the_mirror(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         file = tmp_path / "mirror/htstep/annotations/annotations.json"

@@ -187,11 +187,17 @@ def test_updates_are_clipped_and_the_average_is_kept(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(training, "_update", noted)
     monkeypatch.setattr("stepline.models.actionformer_training.blend", seen)
-    found = fit(Path("a"), clip=0.7, weight_decay=0.3, average=0.6, warmup_epochs=2)
+    drawn, shuffled = list[Any](), training.shuffled
+    monkeypatch.setattr(
+        "stepline.models.actionformer_training.shuffled",
+        lambda *args, full: drawn.append((*args, full)) or shuffled(*args, full=full),
+    )
+    found = fit(Path("a"), clip=0.7, weight_decay=0.3, average=0.6, warmup_epochs=2, seed=5)
+    assert drawn == [(5, 2, 5, True)], "the seed draws the batches too"
     assert len(states) == (2 + 2) * 2
     assert rates_seen == [rates(1e-3, 4, 8)(number) for number in range(8)]
     assert len(found["loss"]) == 8
-    torch.manual_seed(0)
+    torch.manual_seed(5)
     name = "class_head.output.weight"
     kept = ActionFormer(CONFIG).state_dict()[name]
     for state in states:

@@ -72,6 +72,8 @@ def test_windows_are_within_their_videos_and_positions_within_the_table() -> Non
     assert seen[2] == {(0, start) for start in range(3)}
     assert {first for first, _ in seen[3]} == set(range(7))
     assert seen[4] == {(0, 0)}
+    nearly = Batches([video(20, [5])], Sentences(SENTENCES), CONFIG.positions).drawn(1, seed=1)
+    assert {start for ((_, _, start),) in (each.tolist() for each in itertools.islice(nearly, 100))} == set(range(5))
     again = list(itertools.islice(batches().drawn(2, seed=1), 600))
     assert all(torch.equal(one, other) for one, other in zip(drawn, again, strict=True))
 
@@ -134,8 +136,11 @@ def test_the_rate_rises_then_falls_by_a_cosine_and_norms_do_not_decay(monkeypatc
         groups[:] = self.param_groups
         return original(self, *args)
 
+    drawn, drawn_with = Batches.drawn, list[Any]()
+    monkeypatch.setattr(Batches, "drawn", lambda self, *args: drawn_with.append(args) or drawn(self, *args))
     monkeypatch.setattr(torch.optim.AdamW, "step", step)
     fit(epochs=4, learning_rate=0.1, warm_up=4)
+    assert drawn_with == [(2, 3)], "the seed draws the batches too"
     cosine = [0.05 * (1 + np.cos(np.pi * n / 8)) for n in range(8)]
     assert [one for one, _ in rates] == pytest.approx([0, 0.025, 0.05, 0.075, *cosine])
     assert all(one == other for one, other in rates)
@@ -159,6 +164,15 @@ def test_a_fit_that_was_killed_goes_on_to_the_same_bytes(goes_on: Callable[..., 
     assert goes_on(lambda path: fit(path, epochs=4, resume="it"), torch.optim.AdamW, "step", 8) == 8 + 6
     fit(Path("other"), epochs=4, seed=4)
     assert Path("other").read_bytes() != Path("whole").read_bytes()
+
+
+@pytest.mark.parametrize("option", [{"weight_decay": 10.0}, {"warm_up": 1}, {"begin": Path("begun")}], ids=str)
+def test_a_killed_fit_with_other_options_is_not_gone_on_with(
+    option: dict[str, Any], goes_on: Callable[..., int]
+) -> None:
+    fit(Path("begun"), epochs=1)
+    others = iter([{}, option, {}])
+    goes_on(lambda path: fit(path, resume="it", **next(others)), torch.optim.AdamW, "step", 5)
 
 
 def test_a_fit_begins_with_one_of_narrations() -> None:

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from stepline.errors import ConfigError  # noqa: E402
-from stepline.models import training  # noqa: E402
+from stepline.models import training, umt_training  # noqa: E402
 from stepline.models.training import loaded, restore  # noqa: E402
 from stepline.models.umt import Umt  # noqa: E402
 from stepline.models.umt_config import UmtConfig  # noqa: E402
@@ -111,8 +111,11 @@ def test_the_rate_is_constant_and_the_last_epoch_is_kept(monkeypatch: pytest.Mon
         kept["offset"] = group["params"][-1].detach().clone()
         return done
 
+    drawn: list[Any] = []
     monkeypatch.setattr(training, "_update", noted)
-    fit("a", weight_decay=0.02, learning_rate=0.01)
+    monkeypatch.setattr(umt_training, "bucketed", lambda _, *args: drawn.append(args) or bucketed(_, *args))
+    fit("a", weight_decay=0.02, learning_rate=0.01, seed=5)
+    assert drawn == [(4, 5)], "the seed draws the batches too"
     assert seen == [(torch.optim.Adam, 0.01, 0.02, float("inf"))] * 2 * 3
     with loaded(Path("a")) as tensors:
         assert len(tensors["loss"]) == 6

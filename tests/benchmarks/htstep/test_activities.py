@@ -15,9 +15,11 @@ pytestmark = pytest.mark.usefixtures("banks")
 
 
 def written(
-    monkeypatch: pytest.MonkeyPatch, scores: dict[str, dict[str, float]], **changes: Any
+    monkeypatch: pytest.MonkeyPatch, scores: dict[str, dict[str, float]], *others: str, **changes: Any
 ) -> list[dict[str, str]]:
     """Return the lines that are written where entries have these average precisions of activities on val_seen.
+
+    others: splits with the same numbers.
 
     Those per query are half of them.
     """
@@ -29,6 +31,7 @@ def written(
         metric = {"value": 42.0, "per_video": per_video}
         query = {"value": 21.0, "per_video": {activity: value / 2 for activity, value in per_video.items()}}
         metrics = {"val_seen_map": metric, "val_seen_map_03": metric, "val_seen_query_map": query}
+        metrics |= {f"{split}_map": metric for split in others}
         return {"metrics": metrics, "needs": []}
 
     monkeypatch.setattr(Htstep, "read_score", read_score)
@@ -63,11 +66,14 @@ def test_a_line_of_each_activity_reading_and_split_beside_the_paper(monkeypatch:
 
 
 def test_the_markdown_shows_three_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    written(monkeypatch, {"place": {"Make Tea": 12.34567}, "aft": {"Make Tea": 5.0}})
+    written(monkeypatch, {"place": {"Make Tea": 12.34567}, "aft": {"Make Tea": 5.0}}, "test_unseen", "test_seen")
     text = Path("results/htstep/table7.md").read_text()
     assert "12.35" in next(line for line in text.splitlines() if "Make Tea" in line)
-    assert "| activity | place, val_seen | actionformer, test_seen | mt-bce-vina, test_seen |" in text
-    assert "| mAP | 42.00 | (25.4) | (29.8) |" in text
+    columns = (
+        "place, val_seen | place, test_seen | place, test_unseen | actionformer, test_seen | mt-bce-vina, test_seen"
+    )
+    assert f"| activity | {columns} |" in text
+    assert "| mAP | 42.00 | 42.00 | 42.00 | (25.4) | (29.8) |" in text
     assert "aft," not in text
 
 

@@ -1,6 +1,7 @@
 """What the plan of HT-Step says: what is refused, read, missing and shown, and what decides predictions and scores."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from stepline.benchmark import Job
 from stepline.benchmarks.htstep.benchmark import Htstep
 from stepline.benchmarks.htstep.metrics import COUNTS, CROSSTASK, METRICS
 from stepline.config import validate
+from stepline.datasets import htstep
 from stepline.datasets.htstep import ANNOTATIONS, RELEASES
 from stepline.errors import ConfigError
 from stepline.needs import Need
@@ -253,7 +255,8 @@ class TestNeeds:
     def test_labels_and_the_key_of_matches_are_missing_for_metrics_alone(self) -> None:
         made = plan({"match": {}})
         assert made.missing_of("val_seen_map") == []
-        assert made.missing_of("val_seen_full_map") == [Need("config", "htstep.match.key", "KEY")]
+        for match in ("full", "partial"):
+            assert made.missing_of(f"val_seen_{match}_map") == [Need("config", "htstep.match.key", "KEY")]
         assert made.missing_of("test_seen_partial_map")[0] == Need("labels", "htstep/test_seen")
         assert made.missing_of("crosstask_r1") == made.missing_of("videos") == []
         assert plan().missing_of("val_seen_full_map") == []
@@ -661,6 +664,31 @@ class TestTables:
 
     def test_an_entry_sees_what_it_is_made_of(self) -> None:
         made = plan()
+        seen = {
+            name: " ".join(each.word for each in made.seen(made.entries[name]))
+            for name in (
+                "place",
+                "uniform",
+                "duration",
+                "tfidf",
+                "mil-nce",
+                "actionformer",
+                "aft",
+                "umt",
+                "aft-crosstask",
+            )
+        }
+        assert seen == {
+            "place": "article duration train",
+            "uniform": "article duration",
+            "duration": "article duration train",
+            "tfidf": "article speech",
+            "mil-nce": "video article",
+            "actionformer": "video train",
+            "aft": "video article train",
+            "umt": "video article train",
+            "aft-crosstask": "video article train",
+        }
         assert [each.word for each in made.seen(made.entries["mt-bce-vina"])] == [
             "video",
             "article",
@@ -686,13 +714,19 @@ class TestTables:
 def test_examples_are_annotated_videos_of_val_with_the_best_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     monkeypatch.setattr("stepline.runs.shown.timelines", lambda *args, **more: given.append((*args, more)) or [])
+    load = htstep.load
+    monkeypatch.setattr(
+        htstep, "load", lambda *args: [replace(each, segments=each.segments[::-1]) for each in load(*args)]
+    )
     made = plan()
     made.examples()
     [(of, tracks, annotated, more)] = given
     assert (of, more) == (made, {"most": 8})
     assert {*tracks} <= {*made.entries}
-    assert {video: each.segments for video, each in annotated("v1").items()} == {
-        each.video: [segment[:2] for segment in each.segments] for each in videos() if each.split == "val_seen"
+    assert {video: (each.segments, each.duration_s) for video, each in annotated("v1").items()} == {
+        each.video: ([segment[:2] for segment in each.segments[::-1]], each.segments[-1][1])
+        for each in videos()
+        if each.split == "val_seen"
     }
     assert annotated("crosstask") == {}
 

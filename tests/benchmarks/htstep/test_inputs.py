@@ -60,6 +60,7 @@ class TestUsed:
         assert used(of, "train") == {"train-0-0", "train-1-1"}
         assert [each.video for each in of.evaluated] == [SILENT]
         assert of.missing("fit") == of.missing("predict") == ()
+        assert used(subset_of("aft-narrations", some), "narrations") == {"train-0-0", "train-1-1"}
 
     def test_train_has_the_videos_with_segments(self) -> None:
         write_releases("train")
@@ -115,6 +116,8 @@ class TestNarrations:
         write_release(RELEASES, "narrations", {NARRATIONS: narrations() | said})
         assert [each.video for each in of.used("narrations")] == [*dict.fromkeys(said)]
         assert {len(of.bank("narrations")[video]) for video in said} == {60}
+        heard = inputs("tfidf", narrations={"dataset": "crosstask"})
+        assert {*heard.subtitles} == {each.video for each in videos()}, "what is not trained hears its own videos"
 
     @pytest.mark.usefixtures("banks")
     def test_speech_of_videos_without_features_is_not_learned(self) -> None:

@@ -26,8 +26,10 @@ from tests.datasets.fetched import write_release
 
 pytestmark = pytest.mark.usefixtures("releases")
 CUPS = tuple(
-    Step(id=number, activity=activity, variation="", index=number + 1, headline=f"h{number}", paragraph="")
-    for number, activity in enumerate(("Cup", "Cup", "Pan", "Pan"))
+    Step(id=number, activity=activity, variation=variation, index=number + 1, headline=f"h{number}", paragraph="")
+    for number, (activity, variation) in enumerate(
+        (("Cup", ""), ("Cup", ""), ("Pan", ""), ("Pan", ""), ("Cup", "other"))
+    )
 )
 
 
@@ -42,7 +44,7 @@ def recording(
         video=video,
         split=split,
         activity=activity,
-        steps=tuple(step.id for step in CUPS if step.activity == activity),
+        steps=tuple(step.id for step in CUPS if (step.activity, step.variation) == (activity, "")),
         segments=tuple(Segment(start_s=a, end_s=b, step=step, match=match) for a, b, step, match in segments),
         labelled=bool(segments),
     )
@@ -107,15 +109,15 @@ class TestGrounding:
         assert (mean(scores["val_seen_map"]), mean(scores["val_seen_query_map"])) == (100, 0)
 
     def test_each_threshold_has_its_column_and_the_mean_is_over_five(self) -> None:
-        """Of ten segments, two have an IoU of 0.35, 0.45, 0.55, 0.65 and 0.75 each."""
+        """Of ten segments, 2, 1, 2, 2 and 3 have an IoU of 0.35, 0.45, 0.55, 0.65 and 0.75."""
         each = recording("a", *((20.0 * k, 20.0 * k + 10, 0, "full") for k in range(10)))
-        lengths = [7.5, 7.5, 6.5, 6.5, 5.5, 5.5, 4.5, 4.5, 3.5, 3.5]
+        lengths = [7.5, 7.5, 7.5, 6.5, 6.5, 5.5, 5.5, 4.5, 3.5, 3.5]
         made = replace(truly(each), segments=tuple((20.0 * k, 20 * k + of) for k, of in enumerate(lengths)))
         scores = values(read([each]), [made])
         for reading in ("", "query_"):
             found = [mean(scores[f"val_seen_{reading}map{at}"]) for at in ("_03", "_05", "_07", "")]
-            assert found == pytest.approx([100, 60, 20, 60])
-        assert mean(scores["val_seen_full_map"]) == pytest.approx(60)
+            assert found == pytest.approx([100, 70, 30, 66])
+        assert mean(scores["val_seen_full_map"]) == pytest.approx(66)
 
     def test_full_and_partial_matches_are_scored_apart_and_per_query(self) -> None:
         each = recording("a", (0, 10, 0, "full"), (20, 30, 1, "partial"))
@@ -137,12 +139,17 @@ class TestGrounding:
         unsaid = recording("a", (0, 10, 0, "full"), (20, 30, 1, ""))
         assert not [name for name in values(read([unsaid]), [truly(unsaid)]) if "full" in name or "partial" in name]
 
-    def test_the_share_of_predictions_of_other_articles_is_dropped(self) -> None:
+    def test_the_share_of_predictions_of_other_articles_and_of_steps_that_no_video_shows_is_dropped(self) -> None:
+        each, varied = recording("a", (0, 10, 0, "full")), replace(recording("b", (0, 10, 4, "full")), steps=(4,))
+        made = truly(each)
+        more = replace(made, steps=(0, 1, 2, 4, 99), segments=made.segments * 5, scores=made.scores * 5)
+        scores = values(read([each, varied]), [more, truly(varied)])
+        assert mean(scores["val_seen_dropped"]) == pytest.approx(100 * 4 / 6)
+        assert not scores["val_seen_dropped"].interval
         made = truly(ONE)
         more = replace(made, steps=(*made.steps, 2, 99), segments=made.segments * 2, scores=made.scores * 2)
         scores = values(read([ONE]), [more])
         assert mean(scores["val_seen_dropped"]) == 50
-        assert not scores["val_seen_dropped"].interval
         assert mean(scores["val_seen_map"]) == 100
         nothing = replace(made, steps=(), segments=(), scores=())
         scores = values(read([ONE]), [nothing])
@@ -243,9 +250,10 @@ class TestCrosstask:
             "crosstask_ordered_r1": 0,
             "crosstask_map": 100,
         }
-        wrong = replace(made[1], times_s=(0.0, 0.0), segments=((0.0, 10.0),))
+        wrong = replace(made[1], times_s=(0.0, 0.0), segments=((40.0, 44.5),))
         scores = self.scores([made[0], wrong, made[2]])
-        assert scores["crosstask_r1"].values.tolist() == scores["crosstask_map"].values.tolist() == [100, 0]
+        assert scores["crosstask_r1"].values.tolist() == [100, 0]
+        assert scores["crosstask_map"].values == pytest.approx([100, 40])  # its IoU of 0.45 is enough for two of five
         assert mean(scores["crosstask_r1"]) == 50
         assert scores["crosstask_r1"].counts == {"n_videos": 3, "n_listed": 3}
         assert [*scores["crosstask_map"].videos] == ["Cup", "Pan"]
@@ -285,9 +293,10 @@ class TestCrosstask:
 
     def test_ordered_times_are_scored_apart(self) -> None:
         made = [replace(truly(each), times_s=(0.0,) * 2, ordered_s=truly(each).times_s) for each in self.VIDEOS]
+        made[0] = replace(made[0], ordered_s=(10.0, 20.0))  # the second after the last
         scores = self.scores(made)
         found = [scores[f"crosstask_{name}"].values.tolist() for name in ("r1", "ordered_r1")]
-        assert found == [pytest.approx([200 / 3, 0]), [100, 100]]
+        assert found == [pytest.approx([200 / 3, 0]), pytest.approx([200 / 3, 100])]
         assert [scores[f"crosstask_{name}_sd"].corpus for name in ("r1", "ordered_r1")] == [0, 0]
 
     def test_subsets_without_a_video_are_left_out(self) -> None:

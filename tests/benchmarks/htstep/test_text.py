@@ -114,6 +114,8 @@ def test_in_the_article_s_order_a_step_has_one_sentence_or_none() -> None:
     assert {*zip(ordered.steps, ordered.segments, strict=True)} == {(4, (4, 6)), (7, (8, 9)), (9, (12, 13))}
     (few,) = ground("mpnet", "article", {"a": said[:2]})
     assert [*zip(few.steps, few.segments, strict=True)] == [(9, (0.0, 2.0))]
+    (skipped,) = ground("mpnet", "article", {"a": [said[0], (4.0, 6.0, "salt"), (8.0, 9.0, "salt")]})
+    assert [*zip(skipped.steps, skipped.segments, strict=True)] == [(9, (0.0, 2.0))], "also of as many sentences"
 
 
 def test_equal_scores_are_in_the_order_of_sentences_then_of_steps() -> None:
@@ -125,6 +127,14 @@ def test_tf_idf_is_fitted_on_the_sentences_of_the_video() -> None:
     alone = ground("tfidf", "free", {"a": SAID})[0]
     others = ground("tfidf", "free", {"a": SAID, "b": [(0.0, 1.0, "onion onion rice")]})[0]
     assert alone == others
+    rare, common = [(0.0, 1.0, "cut"), (2.0, 3.0, "onion")], [(4.0, 5.0, "onion"), (6.0, 7.0, "salt")]
+    for said, equal in ((rare, True), ([*rare, *common], False)):
+        (made,) = ground("tfidf", "free", {"a": said})
+        cut, onion = (
+            made.scores[[*zip(made.steps, made.segments, strict=True)].index((4, span))] for span in ((0, 1), (2, 3))
+        )
+        assert (cut == onion) == equal
+        assert cut >= onion
 
 
 @pytest.mark.parametrize("by", ["tfidf", "mpnet"])

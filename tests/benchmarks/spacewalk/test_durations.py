@@ -110,7 +110,10 @@ def test_the_files_are_written_and_say_what_shots_need(made_up: MadeUp, monkeypa
 
     plan = Spacewalk.configured(validate({"demo": {}}), "demo")
     vars(plan)["released"] = made_up.study
-    monkeypatch.setattr(type(made_up.study), "load", lambda self, name: made_up.release)
+    first = {"recordings": {"a": made_up.release.recordings["a"]}, "splits": {"train": ("a",), "val": (), "test": ()}}
+    releases: Any = {"first": replace(made_up.release, name="first", **first), "demo": made_up.release}
+    monkeypatch.setattr(type(made_up.study), "load", lambda self, name: releases[name])
+    monkeypatch.setattr(Spacewalk, "releases", [*releases])
     drawn: list[Any] = []
     draw = figure_durations.durations
     monkeypatch.setattr(figure_durations, "durations", lambda parts: drawn.append([*parts]) or draw(parts))
@@ -118,6 +121,9 @@ def test_the_files_are_written_and_say_what_shots_need(made_up: MadeUp, monkeypa
     folder = Path("results/demo")
     with open(folder / "tableA1.csv", newline="", encoding="utf-8") as file:
         assert {line["recording"]: line["status"] for line in csv.DictReader(file)} == dict.fromkeys("abcde", "ours")
+    hours = sum(each.duration_s for each in made_up.release.recordings.values()) / 3600
+    assert hours > 0.05
+    assert f"{hours:.1f} h in total" in (folder / "tableA1.md").read_text()
     assert "paper's numbers" not in (folder / "tableA5.md").read_text()
     assert "| demo | all splits, steps and Irrelevant |" in (folder / "tableA5.md").read_text()
     names = "tableA1.csv", "tableA1.md", "tableA5.csv", "tableA5.md", "figureA2.svg"

@@ -64,6 +64,13 @@ def test_the_rule_of_thresholds_is_an_option_of_the_accuracy_that_they_change() 
     assert asked == [("2a-minilm-last-layer", "accuracy")]
 
 
+def test_the_blind_baseline_is_the_random_one_of_the_task() -> None:
+    made = configured()
+    blind = {made.blind(made.entries[f"{table}-minilm-zero-shot"], "accuracy") for table in ("2a", "2b")}
+    assert blind == {"2a-random", "2b-random"}
+    assert made.blind(made.entries["2b-minilm-zero-shot"], "accuracy") == "2b-random"
+
+
 def test_an_entry_sees_what_its_parts_see_besides_windows() -> None:
     assert by_id()["2a-tfidf-hmm"].sees == ("recording", "train", "val")
     assert by_id()["2a-tfidf-internvideo"].sees == ("window", "recording", "val")
@@ -205,6 +212,7 @@ def test_an_entry_that_is_the_same_as_another_is_a_line_with_windows_of_its_own(
         ("2a", "L", "TC"),
         ("2a", "C", "C"),
         ("2b", "V", "V"),
+        ("2b", "L", "T"),
         ("3c", "V+T", "VT"),
         ("3c", "T", "T"),
     ],

@@ -13,7 +13,7 @@ from stepline import paths
 from stepline.availability import write_manifest
 from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
-from stepline.benchmarks.spacewalk.examples import Picked, _retrieval, pick, write_study_examples
+from stepline.benchmarks.spacewalk.examples import Picked, _Pictures, _retrieval, pick, write_study_examples
 from stepline.benchmarks.spacewalk.items import Item
 from stepline.benchmarks.spacewalk.kinds import Choice
 from stepline.config import validate
@@ -69,6 +69,7 @@ def test_irrelevant_samples_guesses_and_answers_without_a_score_are_not_shown() 
 
 def test_a_step_is_compared_with_the_best_other_score_where_irrelevant_has_none() -> None:
     assert picked(made("a", [1], [1], [[NAN, 0.5, 0.1]])) == [("a", 10, True, 0.4)]
+    assert picked(made("a", [1], [1], [[NAN, 0.5, 0.5, 0.1]])) == [("a", 10, True, 0.0)]
 
 
 def test_the_lowest_seed_is_shown() -> None:
@@ -120,6 +121,14 @@ def test_an_example_has_its_window_the_true_step_and_the_best_answers(
     assert text == shown(made_up, monkeypatch)
 
 
+def test_answers_are_those_after_the_choice_on_validation(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    def irrelevant(self: Spacewalk, inputs: Any, found: list[Choice]) -> tuple[list[Choice], str]:
+        return [replace(each, chosen=np.zeros_like(each.chosen)) for each in found], ""
+
+    monkeypatch.setattr(Spacewalk, "select", irrelevant)
+    assert {*re.findall(r'<article class="(\w+)">', shown(made_up, monkeypatch))} == {"failure"}
+
+
 def test_a_method_without_predictions_is_missing(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
     text = shown(made_up, monkeypatch, needs=["videos:demo"])
     assert "<article" not in text
@@ -154,6 +163,17 @@ def test_a_querys_words_are_marked_by_the_candidate_that_has_them() -> None:
     assert candidates == [[("grip", "false")], [("bolt", "true")]]
 
 
+def test_pictures_are_of_the_middle_of_a_window_and_of_its_quarters_or_of_all_shots_in_it() -> None:
+    found = [_Pictures._times(*each) for each in ((10.0, 8.0), (1.0, 8.0), (5.0, None))]
+    assert found == [[8.0, 10.0, 12.0], [0.0, 1.0, 3.0], [5.0]]
+    pictures: Any = _Pictures.__new__(_Pictures)
+    file = Path("1.jpg")
+    file.write_bytes(b"it")
+    pictures.frames, pictures.durations = {}, {"a": 13.5}
+    pictures._shots = lambda video: [(time_s, file) for time_s in (5.9, 6.0, 7.0, 13.5, 13.6)]
+    assert pictures._of("a", 10.0, 8.0) == ([(time_s, b"it") for time_s in (6.0, 7.0, 13.5)], "")
+
+
 def test_a_picture_is_the_nearest_shots_where_the_video_is_not_kept(
     made_up: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,7 +199,7 @@ def test_a_picture_is_the_nearest_shots_where_the_video_is_not_kept(
 def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures() -> None:
     config = {
         "text_encoders": ["tfidf"],
-        "contexts_s": {"step_recognition": [30, 50, 90], "intra-video_retrieval": [5, 30]},
+        "contexts_s": {"step_recognition": [30, 50, 70], "intra-video_retrieval": [5, 30]},
     }
     plan = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
     found = [(job, plan.missing(job.entry, job.release)) for job in presentation.example_jobs(plan)]

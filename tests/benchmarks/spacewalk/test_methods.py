@@ -1,5 +1,7 @@
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -189,6 +191,26 @@ def test_video_matches_mean_features_of_windows_and_animations(made_up: MadeUp) 
     assert np.isnan(scores[:, 0]).all()
     np.testing.assert_allclose(scores[:, 1:], expected, rtol=1e-4)
     assert np.array_equal(chosen, expected.argmax(axis=1) + 1)
+
+
+class Shown(Features):
+    """Features of which video has the same row everywhere."""
+
+    def _spans(self, video: str, spans: Any) -> Any:
+        return np.full((len(spans), 2), 9.0)
+
+
+def test_irrelevant_has_its_description_in_all_blocks() -> None:
+    vectors = {"noise": [1.0, 2.0], "said": [3.0, 4.0], "caption": [5.0, 6.0]}
+    steps = [SimpleNamespace(animation_s=span) for span in (None, (1, 2))]
+    inputs: Any = SimpleNamespace(
+        entry=SimpleNamespace(blocks="VTC"),
+        benchmark=SimpleNamespace(texts_by=lambda _: "tower", normalise=lambda _: "none"),
+        text=lambda _: SimpleNamespace(step_texts=lambda: [("noise", "noise"), ("said", "caption")]),
+        embeddings=lambda _: lambda texts: np.array([vectors[text] for text in texts]),
+        annotation=SimpleNamespace(recordings={"v": SimpleNamespace(steps=steps)}),
+    )
+    assert Shown(inputs).steps("v").tolist() == [[1, 2, 1, 2, 1, 2], [9, 9, 3, 4, 5, 6]]
 
 
 def test_only_recordings_with_features_are_predicted(made_up: MadeUp) -> None:

@@ -266,7 +266,9 @@ def test_what_is_trained_on_videos_waits_for_them_and_they_for_it(monkeypatch: p
 
 
 def test_a_towers_texts_are_the_windows_of_the_entries_that_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = with_weights(monkeypatch, tables=["table2", "table3"])
+    of_video = {"3b-internvideo-video-zero-shot": {"contexts": [45]}}
+    made = with_weights(monkeypatch, tables=["table2", "table3"], entries=of_video)
+    assert 45 in made.windows(*of_video)
     assert demand.texts(made, "step_recognition", "internvideo-text") == {"windows": [60, 180, 300], "others": []}
     assert demand.texts(made, "intra-video_retrieval", "egovlp-text") == {"windows": [20], "others": []}
     assert demand.texts(made, "intra-video_retrieval", "internvideo-text") == {"windows": [], "others": []}

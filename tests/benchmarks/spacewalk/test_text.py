@@ -120,6 +120,13 @@ def test_a_released_transcript_that_changed_since_it_was_fetched_is_one_line(mad
         read()
 
 
+def test_a_segment_begins_in_each_second_also_in_the_last_part_of_one() -> None:
+    spoken = RecordingText(
+        recording(3.5), (Sentence("first", 0, 1), Sentence("last", 3.2, 3.4), Sentence("after", 4, 5)), recognised=False
+    )
+    assert spoken.segments(2.0) == ["first", "", "last", "last after"]
+
+
 def test_step_texts_are_the_released_ones_or_the_recognised() -> None:
     spoken = Sentence("turn the bolt", 1, 3), Sentence("now", 4, 5)
     assert text(*spoken).step_texts() == [("noise", "noise"), ("as released", "Turn it")]

@@ -230,6 +230,13 @@ def test_climbing_asks_and_takes_what_one_value_after_the_other_does(seed: int, 
     assert [*together] == [*asked]
 
 
+def test_settings_are_measured_by_the_metrics_of_the_study() -> None:
+    """Of four samples, two are answered right. The sample of step 1 has the second rank, that of step 2 the first."""
+    items = [Item(id=n, frame=n, t_s=n, label=label) for n, label in enumerate((0, 1, 0, 2))]
+    scores = np.array([[0.1, 0.9, 0.2], [0.35, 0.8, 0.0], [0.31, 0.1, 0.3], [0.5, 0.2, 0.4]])
+    assert hmm._metrics(scores, items) == pytest.approx((50, 75))
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_fit_is_that_of_one_setting_after_the_other(
     made_up: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,34 @@ def test_all_recordings_of_val_count(made_up: MadeUp, monkeypatch: pytest.Monkey
     score = scorer(inputs, knows=True)
     fused(inputs, monkeypatch, lambda video, items: asked.append(video) or score(video, items), score)
     assert asked == ["a", "b"]
+
+
+def test_a_recording_of_val_counts_as_much_as_another_with_more_samples(
+    made_up: MadeUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text is right on the one with 40 samples, vision on the two with 4."""
+    inputs = made_up.inputs(ENTRY)
+    train, val = inputs.items("train"), inputs.items("val")
+    inputs._items["val"] = {"a": train["a"], "b": train["b"][::10], "c": val["c"][::10]}
+    monkeypatch.setattr(SpacewalkInputs, "recordings", lambda self, split: ["a", "b", "c"])
+
+    def right_on(videos: str) -> Chooser:
+        def method(video: str, items: list[Item]) -> list[Outcome]:
+            n = inputs.annotation.recordings[video].n_steps + 1
+            told = (np.array([item.label for item in items]) - (video not in videos)) % n
+            return [(0, told, np.eye(n, dtype=np.float32)[told])]
+
+        return method
+
+    method = fused(inputs, monkeypatch, right_on("a"), right_on("bc"))
+    assert method.selection.startswith("weight of vision 0.6, ")  # type: ignore[attr-defined]
+
+
+def test_recordings_without_the_features_of_a_side_are_left_out(made_up: MadeUp) -> None:
+    inputs = made_up.inputs(ENTRY)
+    assert inputs.recordings("test") == ["d", "e"]
+    vars(inputs.parts[2])["bank"] = SimpleNamespace(videos={"c", "e"})
+    assert inputs.recordings("test") == ["e"]
 
 
 def test_each_sides_scores_are_standardised_by_sample(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:

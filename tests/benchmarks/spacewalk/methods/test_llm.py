@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from stepline import paths
 from stepline.benchmark import Job, Option
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.items import Item
+from stepline.benchmarks.spacewalk.methods import llm
 from stepline.benchmarks.spacewalk.methods.llm import _pairs, _steps
 from stepline.benchmarks.spacewalk.text import RecordingText
 from stepline.config import validate
@@ -165,6 +167,22 @@ def test_an_example_has_text_in_each_of_its_windows(made_up: MadeUp, serve: Call
         for times_s in ((3.0, 2.0), (3.0, 1.0))
     ]
     assert found == [False, True]
+
+
+@pytest.mark.parametrize(("boundary_s", "least_s"), [(0.2, 1.0), (0.3, 1.2)])
+def test_pairs_that_are_too_short_for_the_samples_distances_are_no_examples(
+    made_up: MadeUp,
+    serve: Callable[..., Server],
+    monkeypatch: pytest.MonkeyPatch,
+    boundary_s: float,
+    least_s: float,
+) -> None:
+    """Twice the least distance of candidates, 0.5 s, or four times that of a boundary."""
+    asked: list[float] = []
+    monkeypatch.setattr(llm, "_pairs", lambda recording, number, fps, length_s: asked.append(length_s) or [])
+    study = replace(made_up, study=replace(made_up.study, boundary_s=boundary_s))
+    chooser_of(asking(study.inputs(PAIRS), serve(lambda _: "A")), 6.0, [])
+    assert asked == pytest.approx([least_s] * 5)
 
 
 def of(*segments: tuple[int, int]) -> Recording:

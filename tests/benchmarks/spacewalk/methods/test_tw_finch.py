@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,5 +67,8 @@ def test_a_time_belongs_to_the_clip_centred_nearest(tmp_path: Path) -> None:
     bank = opened(tmp_path / "clips", np.zeros((50, 768), np.float16), seconds)
     times_s = np.array([0, 6, 6.4, 6.6, 30, 55.4, 99])
     assert nearest_rows(bank, "d", times_s).tolist() == [0, 0, 0, 1, 24, 49, 49]
+    around = replace(seconds, offset=-round(6 * seconds.fps))  # type: ignore[attr-defined,type-var]
+    bank = opened(tmp_path / "around", np.zeros((50, 768), np.float16), around)
+    assert nearest_rows(bank, "d", np.array([0, 0.4, 0.6, 30, 99])).tolist() == [0, 0, 1, 30, 49]
     frames = opened(tmp_path / "frames", np.zeros((50, 8), np.float32), HistogramSpec(), 0.5)
     assert nearest_rows(frames, "d", np.array([0, 0.2, 0.3, 6, 99])).tolist() == [0, 0, 1, 12, 49]
