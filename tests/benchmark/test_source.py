@@ -11,6 +11,7 @@ from stepline.benchmark.source import source_digest
 from stepline.benchmarks.hirest.benchmark import Hirest
 from stepline.io import write_text
 from stepline.syntax import code_text
+from tests.benchmark.tiny import Tiny
 
 CODE = 'def f(a, b=2):\n    """Add."""\n    return a + b  # both\n'
 FILES = {
@@ -158,6 +159,14 @@ class TestDigest:
         Hirest.scoring_source()
         assert {"stepline.metrics.transformer", "stepline.metrics.step_captions"} <= found
         assert not {"stepline.metrics", "stepline.metrics.plans", "stepline.metrics.soda"} & found
+
+    def test_scores_are_of_what_selects_predictions_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def select(self: Tiny, inputs: Any, made: Any) -> tuple[Any, str]:
+            return made[:1], "the first"
+
+        before = Tiny.scoring_source()
+        monkeypatch.setattr(Tiny, "select", select)
+        assert Tiny.scoring_source() != before
 
     def test_a_comment_plays_no_part(self, digest: Callable[..., str]) -> None:
         assert digest(**changed("methods/first.py", "N = 1", 'N = 1  # a number\n    """Of it."""')) == digest()
