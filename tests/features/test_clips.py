@@ -297,6 +297,25 @@ class TestReadable:
         found = readable(self.SECONDS, timeline, rows(self.SECONDS, timeline), ())
         assert (found.rows.k.tolist(), found.spans, found.gaps) == ([*range(10)], (), ())
 
+    def test_clips_at_the_very_ends_of_the_video(self) -> None:
+        pts = np.arange(100)
+        timeline = Timeline(pts, Fraction(1, 10), 100, pts)
+        clips = replace(self.CLIPS, hop=1, tail="zero")
+        assert rows(clips, timeline, spans=[(5.0, 10.0)]).k.tolist() == [5, 6, 7, 8, 9], "none ends before the video"
+        one = replace(self.LISTED, num_frames=1)
+        assert rows(one, timeline, listed=[(9.0, 11.0), (8.0, 11.9)]).frames.tolist() == [[OUTSIDE], [99]]
+        assert rows(one, timeline, spans=[(0.0, 4.0), (5.0, 10.0)], listed=[(9.0, 10.5)]).span.tolist() == [1]
+        for clip in ((-2.0, 0.0), (10.0, 12.0)):
+            with pytest.raises(ClipError, match="lies outside the video, which ends at 10.000 s"):
+                rows(one, timeline, listed=[clip])
+        half = replace(self.LISTED, frame_rule="nearest")
+        assert rows(half, timeline, listed=[(0.0, 0.2)]).frames.tolist() == [[0, 1]], "of two as near the earlier"
+
+    def test_what_ends_with_the_frames_of_a_cut_video_is_not_lost(self) -> None:
+        assert self.found(self.LISTED, self.CUT, listed=[(8, 10), (9, 11)]).rows.k.tolist() == [0]
+        before = replace(self.CLIPS, hop=1, offset=-2, tail="zero")
+        assert self.found(before, self.CUT).rows.k.tolist() == [*range(10)]
+
     def test_frames_before_the_start_are_no_lost_frames_at_the_end(self) -> None:
         found = self.found(replace(self.CLIPS, hop=1, offset=-2, tail="zero"), (9.5, 10.0, "lost"))
         assert (found.rows.k.tolist(), found.gaps) == ([*range(10)], ())
