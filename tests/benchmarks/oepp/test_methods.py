@@ -105,6 +105,9 @@ class TestFrequent:
             pool = of.pool(p.split)
             assert p.plan == tuple(pool.index(a) if a in pool else GUESS for a in actions)
         assert made.selection == "fitted on 35 of 35 training windows"
+        half = inputs("frequent-t3", subset={"fraction": 0.5, "seed": 0})
+        assert len(list(made.predict(half, []))) < 35 > len(half.used("train")) > 0
+        assert made.selection == f"fitted on {len(half.used('train'))} of 35 training windows"
 
 
 class TestMatching:

@@ -106,6 +106,9 @@ class TestTrained:
         del fewer.banks[0].blocks[of.truth("train")[3].video]
         assert [*said.predict(fewer, fits)] == made
         assert said.selection.startswith("fitted on 9 of 10 training videos")
+        half = replace(inputs(entry, subset={"fraction": 0.5, "seed": 0}), job=of.job)
+        assert 2 * len([*said.predict(half, fits)]) == len(made)
+        assert said.selection.startswith("fitted on 5 of 10 training videos")
         again = Path("again.safetensors")
         method(of).fit(of, 3, again)
         assert again.read_bytes() == fits[0].read_bytes()
