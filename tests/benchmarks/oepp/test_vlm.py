@@ -146,6 +146,19 @@ def test_windows_of_a_broken_video_are_left_out_and_the_log_says_why(
     assert "its windows are left out: replace the file" in caplog.text
 
 
+def test_what_a_damaged_video_lacks_is_counted(
+    serve: Callable[..., Server], videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = vlm.pictures
+    lost_s = {"COIN_a": 0.0, "COIN_b": 2.5}
+    monkeypatch.setattr(vlm, "pictures", lambda path, times: (real(path, times)[0], lost_s[path.stem]))
+    asked = [window(video, 0, 3, 1) for video in ("COIN_a", "COIN_b")]
+    of = inputs(serve(lambda _: "1. peel"), videos, 1, {"novel": asked})
+    of.in_part = {}
+    LanguageModel().plans(of, "novel", asked, None)
+    assert of.in_part == {"COIN_b": 2.5}
+
+
 def test_a_split_of_broken_videos_alone_needs_videos(
     serve: Callable[..., Server], videos: dict[str, Path], tmp_path: Path
 ) -> None:

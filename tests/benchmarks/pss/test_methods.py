@@ -67,7 +67,9 @@ class TestBaselines:
         for p, each in zip(predicted(of), of.used("test"), strict=True):
             assert p.segments == each.segments
             assert p.sentences == (first,) * len(each.segments)
-        assert {len(p.sentences) for p in predicted(inputs("frequent-uniform"))} == {8}
+        for dataset, n in (("youcook2", 8), ("tasty", 10)):
+            made = predicted(inputs("frequent-uniform", dataset))
+            assert {(len(p.segments), len(p.sentences)) for p in made} == {(n, n)}
         of._truth["train"] = [replace(t, sentences=("serve it", "cut it")) for t in of.truth("train")]
         assert {sentence for p in predicted(of) for sentence in p.sentences} == {"cut it"}
 
