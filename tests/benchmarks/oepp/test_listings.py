@@ -52,7 +52,7 @@ def test_actions_with_other_words_stand_beside_the_papers() -> None:
     tea = content[EVENTS_FILE]["MakeTea"]
     printed = f" {first['new_action_label']} "
     alike = first | {"event": "OtherEvent"}
-    for number, row, refined in ((0, first, printed), (1, second, "other words"), (2, alike, printed)):
+    for number, row, refined in ((2, alike, printed), (0, first, printed), (1, second, "other words")):
         name = row["event"]
         content[EVENTS_FILE][name] = {
             **tea,
