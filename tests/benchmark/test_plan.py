@@ -530,11 +530,15 @@ class TestDecides:
         monkeypatch.setattr(Tiny, attribute, value)
         assert made.table_params("table1") != params
 
-    def test_another_published_value_does_too(self, tmp_path: Path) -> None:
+    def test_another_published_value_and_other_metrics_of_a_kind_do_too(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         made = tiny(tmp_path)
         before = made.table_params("table1")
         vars(made)["defaults"] = made.defaults | {"features": {"net": ["other"]}}
         assert made.table_params("table1") != before
+        monkeypatch.setattr(Tiny, "kinds", Tiny.kinds | {"constant": replace(Tiny.kinds["constant"], metrics=())})
+        assert tiny(tmp_path).table_params("table1") != before
 
     def test_the_papers_numbers_and_what_is_missing_do_too(self, tmp_path: Path) -> None:
         made = tiny(tmp_path)
