@@ -113,6 +113,10 @@ class TestEntries:
         assert made["three"].settings == {"number": 3}
         assert made["four"].sees == ("train", "truth")
 
+    def test_the_split_of_its_numbers_names_all_that_it_is_evaluated_on(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path, entries={"drawn": {"splits": ["val", "test"]}})
+        assert [made.split(made.entries[name], "error") for name in ("drawn", "three")] == ["val+test", "test"]
+
     @pytest.mark.parametrize(
         ("content", "line"),
         [
@@ -188,6 +192,8 @@ class TestConfigured:
         assert made.entries["four"].settings == {"number": 5, "look": "yes"}
         assert made.entries["drawn"].seeds == (4,)
         assert [line.method for line in made.declared.tables[1].lines] == ["Five", "Three, again"]
+        other = tiny(tmp_path, entries={"four": {"kind": "heard", "settings": {"number": 5}}})
+        assert other.entries["four"].settings == {"number": 5}, "another kind has settings of its own"
 
     def test_an_entry_is_added_with_its_line(self, tmp_path: Path) -> None:
         new = {

@@ -82,6 +82,10 @@ class TestConfiguration:
         assert made.named_options(made.entries["fitted"], "first") == features | training
         assert tiny(tmp_path).named_options(made.entries["fitted"], "first") == {"features": Option("net", "net")}
 
+    def test_what_is_not_predicted_has_no_options(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path, declared(entries={"people": {"kind": "people", "features": "net"}}))
+        assert made.named_options(made.entries["people"], "first") == {}
+
     def test_options_of_what_an_entry_combines_are_shown(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         made = tiny(tmp_path, head={"epochs": 5}, entries={"drawn": {"seeds": [7]}})
         assert made.named_options(made.entries["three"], "first") == {}
@@ -158,6 +162,8 @@ class TestShown:
         assert made.releases == ["second"]
         monkeypatch.setattr(Tiny, "reads", lambda self, job: [job.release, "third"])
         assert made.releases == ["second", "third"]
+        monkeypatch.setattr(Tiny, "reads", lambda self, job: ["third"])
+        assert made.releases == ["second", "third"], "its own release counts its videos"
 
     def test_what_decides_a_release_is_its_pins_or_files_in_the_mirror(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -169,6 +175,10 @@ class TestShown:
         monkeypatch.setenv("STEPLINE_MIRROR", str(mirror))
         assert made.release_params("first") == before[0]
         assert made.release_params("second") != before[1]
+        files = made.released.release_files("first")
+        moved = replace(made.released, release_files=lambda _: [replace(file, path="moved.json") for file in files])
+        monkeypatch.setattr(Tiny, "released", moved)
+        assert made.release_params("first") != before[0]
 
 
 class TestMissing:
@@ -519,6 +529,16 @@ class TestDecides:
         params = made.table_params("table1")
         monkeypatch.setattr(Tiny, attribute, value)
         assert made.table_params("table1") != params
+
+    def test_another_published_value_and_other_metrics_of_a_kind_do_too(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = tiny(tmp_path)
+        before = made.table_params("table1")
+        vars(made)["defaults"] = made.defaults | {"features": {"net": ["other"]}}
+        assert made.table_params("table1") != before
+        monkeypatch.setattr(Tiny, "kinds", Tiny.kinds | {"constant": replace(Tiny.kinds["constant"], metrics=())})
+        assert tiny(tmp_path).table_params("table1") != before
 
     def test_the_papers_numbers_and_what_is_missing_do_too(self, tmp_path: Path) -> None:
         made = tiny(tmp_path)

@@ -11,6 +11,7 @@ from stepline.benchmark.source import source_digest
 from stepline.benchmarks.hirest.benchmark import Hirest
 from stepline.io import write_text
 from stepline.syntax import code_text
+from tests.benchmark.tiny import Tiny
 
 CODE = 'def f(a, b=2):\n    """Add."""\n    return a + b  # both\n'
 FILES = {
@@ -85,6 +86,18 @@ class TestDigest:
         assert digest(**changed("words.py", "1", "2")) != before
         assert digest() == before
 
+    def test_what_a_package_imports_of_itself_counts(self, digest: Callable[..., str]) -> None:
+        first = changed("methods/first.py", "from made.inputs import TITLE\n", "import made.tools\n")
+        files = first | {"tools/__init__.py": "from .deep import z\n", "tools/deep.py": "z = 1\n"}
+        assert digest(**files) != digest(**files | {"tools/deep.py": "z = 2\n"})
+
+    def test_a_module_with_a_base_of_the_benchmark_plays_no_part(self, digest: Callable[..., str]) -> None:
+        found = []
+        for words in ("WORD = 1", "WORD = 2"):
+            digest(**changed("words.py", "WORD = 1", words))
+            found.append(source_digest("methods.first", ["made.benchmark", "made.words"]))
+        assert found[0] == found[1]
+
     def test_a_file_that_moves_plays_no_part(self, digest: Callable[..., str]) -> None:
         inputs = FILES["inputs.py"].replace("made.words", "made.deep.terms")
         moved = {"inputs.py": inputs, "deep/terms.py": FILES["words.py"], "words.py": "WORD = 3\n"}
@@ -158,6 +171,14 @@ class TestDigest:
         Hirest.scoring_source()
         assert {"stepline.metrics.transformer", "stepline.metrics.step_captions"} <= found
         assert not {"stepline.metrics", "stepline.metrics.plans", "stepline.metrics.soda"} & found
+
+    def test_scores_are_of_what_selects_predictions_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def select(self: Tiny, inputs: Any, made: Any) -> tuple[Any, str]:
+            return made[:1], "the first"
+
+        before = Tiny.scoring_source()
+        monkeypatch.setattr(Tiny, "select", select)
+        assert Tiny.scoring_source() != before
 
     def test_a_comment_plays_no_part(self, digest: Callable[..., str]) -> None:
         assert digest(**changed("methods/first.py", "N = 1", 'N = 1  # a number\n    """Of it."""')) == digest()

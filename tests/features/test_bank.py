@@ -99,7 +99,7 @@ def test_many_windows_are_one_array_with_a_mask(folder: Path) -> None:
     assert there[0].nonzero()[0].tolist() == [*range(4, 8), *range(20, 30)] == rows[0, there[0], 0].tolist()
 
 
-@pytest.mark.parametrize("many", [1, 300])
+@pytest.mark.parametrize("many", [4, 300])
 def test_means_are_those_of_windows(tmp_path: Path, many: int) -> None:
     rng = np.random.default_rng(0)
     noise = {"a": rng.normal(size=(1000, 5)).astype(np.float16), "b": rng.normal(3, 50, (77, 5)).astype(np.float16)}
@@ -124,6 +124,7 @@ def test_means_are_those_of_windows(tmp_path: Path, many: int) -> None:
         (2, 2, True, {"a": [*range(0, 20, 2)], "b": [2, 10, 12], "c": [*range(0, 50, 2)]}),
         (1.5, 5, True, {"a": [0, 5, 10, 15], "b": [10], "c": [*range(0, 50, 5)]}),
         (0.1, 10.2, False, {"a": [0], "b": [], "c": [0]}),
+        (0.1, 10.2, True, {"a": [0], "b": [], "c": [0]}),
     ],
 )
 def test_windows_slide_over_each_video(
@@ -141,13 +142,21 @@ def test_windows_slide_over_each_video(
     assert len(bank.means(videos, starts_s, ends_s)) == len(videos)
 
 
-def test_rounded_times_lose_no_window(tmp_path: Path) -> None:
-    store.write(tmp_path / "000", SPEC, {"a": LINE[:30]}, 0.1)
+def test_rows_from_a_later_time_on_are_not_those_of_a_whole_video(tmp_path: Path) -> None:
+    store.write(tmp_path / "000", SPEC, {"a": LINE[:4], "b": [Part(LINE[:4], 2.0, 2.0, 4.0)]}, HOP_S)
     bank = Bank.open([tmp_path / "000"], SPEC)
-    windows = bank.sliding(0.3, 0.3, whole=True)
+    assert [bank.whole(video) for video in "ab"] == [True, False]
+
+
+@pytest.mark.parametrize(("hop_s", "window_s"), [(0.1, 0.3), (0.3, 0.9)])
+def test_rounded_times_lose_no_window(tmp_path: Path, hop_s: float, window_s: float) -> None:
+    store.write(tmp_path / "000", SPEC, {"a": LINE[:30]}, hop_s)
+    bank = Bank.open([tmp_path / "000"], SPEC)
+    windows = bank.sliding(window_s, window_s, whole=True)
     rows, there = bank.windows(*windows, length=3)
     assert there.all()
     assert rows[:, :, 0].ravel().tolist() == [*range(30)]
+    assert bank.at("a", [window_s, 2 * window_s])[:, 0].tolist() == [3, 6]
 
 
 @pytest.mark.parametrize("seconds", [0, -1, NAN, INF, "4", None])

@@ -80,6 +80,8 @@ def test_rows_of_a_damaged_video_stand_at_their_times_and_its_gaps_are_said(tmp_
     assert [(block.start_s, block.end_s) for block in bank.blocks["b"]] == [(0.0, inf)]
     assert bank.damaged["a"].gaps == GAPS
     assert bank.window("a", 6, 8)[:, 0].tolist() == [6, 7]
+    middles_s = (1.6, 2.0, 2.1, 4.9, 5.0)
+    assert [bank.shows("a", each - 0.3, each + 0.3) for each in middles_s] == [True, True, False, False, True]
 
 
 def test_rows_stand_at_their_places_in_whatever_order_they_come(tmp_path: Path) -> None:

@@ -279,6 +279,7 @@ class TestReadable:
             (SECONDS, (LOST,), [[3, 5], [6, 8]], [6, 7], [0, 0], [[6, 8]]),
             (SECONDS, (CUT,), (), [*range(10)], [0] * 10, [[0, 10]]),
             (SECONDS, (LOST, CUT), [[0, 1], [4, 14]], [0, *range(5, 10)], [0] + [1] * 5, [[0, 1], [5, 10]]),
+            (SECONDS, (CUT,), [[0.5, 1.5], [7.5, 14]], [1, 8, 9], [0, 1, 1], [[0.5, 1.5], [7.5, 10]]),
             (CLIPS, (LOST,), (), [0, 3], [0, 1], [[0, 2], [6, inf]]),
         ],
     )
@@ -289,6 +290,35 @@ class TestReadable:
         assert (found.rows.k.tolist(), found.rows.span.tolist(), found.spans) == (k, span, stretches)
         assert (found.rows.frames[:, 0] == 10 * getattr(spec, "hop", 1) * found.rows.k).all()
         assert found.gaps == gaps
+
+    def test_a_video_that_ends_within_its_last_row_has_all_rows(self) -> None:
+        pts, gaps = np.arange(96), [(9.6, 10.0, "cut off")]
+        timeline = Timeline(pts, Fraction(1, 10), 96, pts, gaps, pts)
+        found = readable(self.SECONDS, timeline, rows(self.SECONDS, timeline), ())
+        assert (found.rows.k.tolist(), found.spans, found.gaps) == ([*range(10)], (), ())
+
+    def test_clips_at_the_very_ends_of_the_video(self) -> None:
+        pts = np.arange(100)
+        timeline = Timeline(pts, Fraction(1, 10), 100, pts)
+        clips = replace(self.CLIPS, hop=1, tail="zero")
+        assert rows(clips, timeline, spans=[(5.0, 10.0)]).k.tolist() == [5, 6, 7, 8, 9], "none ends before the video"
+        one = replace(self.LISTED, num_frames=1)
+        assert rows(one, timeline, listed=[(9.0, 11.0), (8.0, 11.9)]).frames.tolist() == [[OUTSIDE], [99]]
+        assert rows(one, timeline, spans=[(0.0, 4.0), (5.0, 10.0)], listed=[(9.0, 10.5)]).span.tolist() == [1]
+        for clip in ((-2.0, 0.0), (10.0, 12.0)):
+            with pytest.raises(ClipError, match="lies outside the video, which ends at 10.000 s"):
+                rows(one, timeline, listed=[clip])
+        half = replace(self.LISTED, frame_rule="nearest")
+        assert rows(half, timeline, listed=[(0.0, 0.2)]).frames.tolist() == [[0, 1]], "of two as near the earlier"
+
+    def test_what_ends_with_the_frames_of_a_cut_video_is_not_lost(self) -> None:
+        assert self.found(self.LISTED, self.CUT, listed=[(8, 10), (9, 11)]).rows.k.tolist() == [0]
+        before = replace(self.CLIPS, hop=1, offset=-2, tail="zero")
+        assert self.found(before, self.CUT).rows.k.tolist() == [*range(10)]
+
+    def test_frames_before_the_start_are_no_lost_frames_at_the_end(self) -> None:
+        found = self.found(replace(self.CLIPS, hop=1, offset=-2, tail="zero"), (9.5, 10.0, "lost"))
+        assert (found.rows.k.tolist(), found.gaps) == ([*range(10)], ())
 
     def test_listed_clips_without_lost_frames_are_kept(self) -> None:
         found = self.found(self.LISTED, self.LOST, listed=[(6, 8), (3, 5), (0, 2), (2, 4)])

@@ -87,6 +87,11 @@ def test_a_lag_is_found_by_time(hops_s: tuple[float, float], lag_s: float, noise
     assert found.mean_at_lag > 0.99
 
 
+def test_of_lags_that_fit_as_well_the_nearest_to_zero_is_taken() -> None:
+    turning = np.eye(2)[np.arange(40) % 2]
+    assert the(compare(timed(turning), timed(turning))).lag_s == 0
+
+
 def test_noise_alone_moves_nothing() -> None:
     """Between two rows lies their mean, which has less noise than either: that must not pass for a lag."""
     rng = np.random.default_rng(2)

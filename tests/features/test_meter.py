@@ -127,8 +127,8 @@ def test_rates_are_kept_of_reading_and_of_each_network(clock: Clock) -> None:
         for video_s in (60, 40):
             with counted.timed("model"):
                 clock.now_s += 30
-            counted.add(video_s, decode_s=1, picture_s=2, network="s3d.cpu", video_s=video_s)
-        counted.add(100, decode_s=1, picture_s=2)
+            counted.add(video_s / 2, decode_s=1, picture_s=2, network="s3d.cpu", video_s=video_s)
+        counted.add(150, decode_s=1, picture_s=2)
     assert rates.measured("media") == pytest.approx(9 / 200)
     assert rates.measured("network.s3d.cpu") == pytest.approx(60 / 100)
     assert rates.measured("decode") is None

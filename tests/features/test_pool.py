@@ -68,6 +68,8 @@ def test_a_video_lasts_as_long_as_its_file_where_that_is_known(bank: Bank) -> No
     assert ends_s(bank, "mine") == {"a": 9.4, "b": 10, "c": 4}
     write_availability(paths.availability("mine", "000"), [Record(video="a", status="present", duration_s=2.0)])
     assert ends_s(bank, "mine")["a"] == 9, "its header is wrong: there are rows long after it"
+    write_availability(paths.availability("mine", "000"), [Record(video="a", status="present", duration_s=7.5)])
+    assert ends_s(bank, "mine")["a"] == 7.5, "its last row begins less than a second after its end"
 
 
 def test_a_shot_without_a_row_gets_the_nearest_and_a_gap_gets_none(bank: Bank) -> None:
@@ -80,6 +82,7 @@ def test_a_shot_without_a_row_gets_the_nearest_and_a_gap_gets_none(bank: Bank) -
     assert (found.spec["source"], found.spec["by"], found.spec["how"]) == (f"net/{SPEC.id}", "shot", "mean")
     record = read_manifest(paths.features_manifest("mine", "000", PooledSpec.of(bank, "shot")))
     assert (record["a"]["n_rows"], record["b"]["n_rows"], record["a"]["status"]) == (3, 2, "present")
+    assert (record["a"]["reason"], "lost" in record["b"]["reason"]) == ("", True)
 
 
 def test_vectors_that_are_compared_by_the_dot_product_keep_their_length(bank: Bank) -> None:
@@ -114,6 +117,18 @@ def test_only_what_changed_is_computed(bank: Bank) -> None:
     lost = pool(bank, spec, "mine", SHOTS | {"b": [(4.0, 6.0)]})
     assert (lost.computed, lost.left.keys()) == (1, {"b"})
     assert "lost" in lost.left["b"]
+
+
+def test_the_same_rows_at_other_times_or_beside_other_gaps_are_pooled_again(bank: Bank) -> None:
+    made(bank, "shot", SHOTS)
+    spec = PooledSpec.of(bank, "shot")
+    store.write(paths.features("mine", "001", SPEC), SPEC, {"c": [Part(ROWS["c"], 0.5, 0, inf)]}, 1.0)
+    assert pool(stepline.open_bank("net", "mine"), spec, "mine", SHOTS).computed == 1
+    parts = {"a": ROWS["a"], "b": [Part(ROWS["b"][:3], 0, 0, 3), Part(ROWS["b"][3:], 7, 7, inf)]}
+    damaged = {"b": Damaged("k", (), [(3.0, 6.5, "lost")])}
+    store.write(paths.features("mine", "000", SPEC), SPEC, parts, 1.0, damaged=damaged)
+    assert pool(stepline.open_bank("net", "mine"), spec, "mine", SHOTS).computed == 1
+    assert stepline.open_bank("net.shot", "mine").damaged["b"].gaps == [(3.0, 6.5, "lost")]
 
 
 def with_shots(detection: Detection) -> None:

@@ -44,12 +44,13 @@ def in_time(self: Tiny, inputs: Any, video: str, made: None) -> InTime | None:
 
 def test_of_a_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Tiny, "in_time", in_time)
+    write_releases()
     made = tiny(tmp_path)
-    dataset = made.datasets["first"]
+    dataset = made.datasets["second"]
     found = annotations(dataset, [made])
     assert found.keys() == {video.id for video in dataset.videos()}
     assert {video: each.segments for video, each in found.items() if each.segments} == {
-        "e": [LabelledSpan(0, 5, "first")]
+        "e": [LabelledSpan(0, 5, "second")]
     }
     assert found["e"].split == "test"
 

@@ -126,6 +126,13 @@ def test_the_seed_is_the_lowest_of_what_was_selected(made: Tiny, monkeypatch: py
     assert spans(predicted(made, "first", "e", "three")) == {"three, first, all": (7, "all")}
 
 
+def test_of_several_predictions_of_a_video_the_last_is_shown(made: Tiny) -> None:
+    said = [Spans(seed=0, split="test", video="e", end_s=end_s) for end_s in (3.0, 4.0)]
+    path, spec = paths.predictions("tiny", "first", "three", "all"), made.spec(made.job("first", "three", "all"))
+    write_predictions(path, Spans, said, spec=spec, needs=(), selection="")
+    assert spans(predicted(made, "first", "e", "three")) == {"three, first, all": (4, "all")}
+
+
 def test_predictions_that_are_missing_something_say_what(made: Tiny) -> None:
     write(made, "first", "all", {}, needs=(Need("videos", "first"),))
     assert [track.note for track in predicted(made, "first", "e", "three")] == ["no predictions: needs videos:first"]

@@ -14,7 +14,7 @@ from stepline.errors import ConfigError
 from stepline.features.store import Damaged
 from stepline.needs import Need
 from stepline.runs.inputs import Stage
-from tests.benchmark.tiny import NUMBERS, Tiny, TinyInputs, declared, job, tiny, write_banks, write_releases
+from tests.benchmark.tiny import NUMBERS, VIDEOS, Tiny, TinyInputs, declared, job, tiny, write_banks, write_releases
 
 TWO = {"features": {"net": ["net", "other"]}}
 
@@ -198,6 +198,11 @@ class TestFeatures:
         of = inputs(tmp_path, "fitted", **TWO)
         del of.banks[0].blocks["e"], of.banks[1].blocks["f"]
         assert of.missing("predict") == (Need("videos", "first"),)
+        del of.banks[1].blocks["e"]
+        assert of.missing("predict") == (Need("features", "other/first"),)
+        for video in VIDEOS["train"]:
+            del of.banks[0].blocks[video]
+        assert of.missing("predict") == (Need("videos", "first"),), "of the videos of both splits each bank has some"
 
     def test_a_split_of_which_a_bank_has_nothing_needs_an_import(self, tmp_path: Path, banks: Path) -> None:
         of = inputs(tmp_path, "fitted")

@@ -84,11 +84,24 @@ def test_a_pair_is_compared_by_every_metric_that_both_can_have(tmp_path: Path) -
     ]
 
 
+def test_of_sides_in_two_tables_the_metrics_of_the_first_are_compared(tmp_path: Path) -> None:
+    for entry in ("drawn", "fitted"):
+        write_score(entry, WITHIN)
+    write_releases()
+    line = {"title": "Others", "metrics": ["error"], "lines": [{"entry": "fitted", "method": "Fitted"}]}
+    content = declared(pairs=[DRAWN + FITTED, FITTED + DRAWN], tables={"table2": line})
+    del content["tables"]["table1"]["lines"][2]
+    made = tiny(tmp_path, content, releases=["first"])
+    vars(made)["_missing"] = {("fitted", "first"): ()}
+    write_pairs(made)
+    assert [(each["table"], each["metric"]) for each in lines()] == [("1", "error"), ("1", "near"), ("2", "error")]
+
+
 def test_videos_count_as_they_do_in_the_score(tmp_path: Path) -> None:
-    for entry, value in (("three", 10.0), ("drawn", 6.0)):
-        write_score(entry, {"error": {"a": value, "b": 6.0}}, a=3.0)
+    for entry, value, weight in (("three", 10.0, 3.0), ("drawn", 6.0, 1.0)):
+        write_score(entry, {"error": {"a": value, "b": 6.0}}, a=weight)
     write_pairs(planned(tmp_path, THREE + DRAWN))
-    assert lines()[0]["difference"] == "3.0000"
+    assert lines()[0]["difference"] == "3.0000", "as in the score of the first side"
 
 
 def test_the_interval_is_drawn_as_configured(tmp_path: Path) -> None:
@@ -129,7 +142,8 @@ def test_a_metric_that_is_missing_something_leaves_the_others(tmp_path: Path, mo
 def test_few_videos_are_no_test(tmp_path: Path, n: int, least: str | None) -> None:
     for entry in ("three", "drawn"):
         write_score(entry, {"error": dict.fromkeys(VIDEOS[:n], 1.0)})
-    write_pairs(planned(tmp_path, THREE + DRAWN))
+    write_score("four", {"error": {"a": 1.0}})
+    write_pairs(planned(tmp_path, [*THREE, "four", None], THREE + DRAWN))
     assert ("too few videos for significance tests" in text()) == (least is not None)
     assert least is None or f"videos had the same sign, a two-sided sign test would give p = {least}" in text()
 

@@ -15,7 +15,7 @@ from stepline.invocation import Invocation
 from stepline.io import sha256_file
 from stepline.runs import record
 from stepline.runs.verbs import Verbs
-from tests.benchmark.tiny import CONTENT, Tiny, job, tiny, write_banks, write_releases
+from tests.benchmark.tiny import CONTENT, Fitted, Tiny, job, tiny, write_banks, write_releases
 
 PLACE = "tiny", "first", "fitted", "all"
 
@@ -36,13 +36,18 @@ def predicted(made: Tiny, entry: str = "fitted") -> dict[str, Any]:
     return found
 
 
-def test_it_says_what_made_the_predictions(tmp_path: Path) -> None:
+class Own(Fitted):
+    """A method in another module than the benchmark."""
+
+
+def test_it_says_what_made_the_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = tiny(tmp_path, head={"epochs": 5})
+    monkeypatch.setattr(Tiny, "method", classmethod(lambda cls, kind: Own))
     found = predicted(made)
     assert found["spec"] == made.spec(job(made, "fitted"))
     assert found["record"] == made.record(job(made, "fitted"))
     assert found["options"] == {"features": "net", "epochs": 5}
-    assert found["method"] == {"module": "tests.benchmark.tiny", "source": made.source(made.kinds["fitted"])}
+    assert found["method"] == {"module": __name__, "source": made.source(made.kinds["fitted"])}
 
 
 def test_inputs_and_releases_stand_with_their_sha256(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

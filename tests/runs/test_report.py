@@ -5,7 +5,7 @@ import pytest
 
 from stepline.runs.report import explanation, figures, write_picture, write_report
 from stepline.runs.table import table_rows
-from tests.benchmark.tiny import Tiny, tiny, write_releases
+from tests.benchmark.tiny import Tiny, declared, tiny, write_releases
 from tests.runs.test_table import compute
 
 
@@ -65,10 +65,15 @@ def test_a_table_is_drawn_by_the_first_metric_that_is_named(made: Tiny, monkeypa
     assert [*figures(made, rows)] == ["error", "near"], "a benchmark can draw itself"
 
 
-def test_a_picture_is_of_the_first_table_of_its_file(made: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_is_of_the_first_table_of_its_file(
+    made: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [{"entry": "three", "method": "Three"}]
+    more = {"title": "More", "metrics": ["error"], "target": "table1", "lines": lines}
+    made = tiny(tmp_path / "two", declared(tables={"table3": more}))
     drawn = []
     original = Tiny.figures
     monkeypatch.setattr(Tiny, "figures", lambda self, rows: drawn.append(rows) or original(self, rows))
     write_picture(made, "table1")
     assert Path("results/tiny/table1.svg").read_text().startswith("<?xml")
-    assert {(row.table, row.release) for row in drawn[0]} == {("1", "second")}
+    assert [{(row.table, row.release) for row in rows} for rows in drawn] == [{("1", "second")}]

@@ -94,11 +94,12 @@ class TestSummary:
     def test_the_deviation_of_draws_is_that_of_the_first_seed(self) -> None:
         by_seed = {seed: values([1, 2], "ab", draw_sd=0.5 + seed) for seed in (0, 1)}
         assert _summary(by_seed, OPTIONS, drawn=True)["draw_sd"] == 0.5
+        assert _summary({0: values([1, 2], "ab")}, OPTIONS, drawn=True)["draw_sd"] is None
 
     def test_a_corpus_value_is_no_mean_and_has_no_interval(self) -> None:
-        by_seed = {seed: values([1, 2], "ab", corpus=corpus) for seed, corpus in ((0, 5.0), (1, 7.0))}
+        by_seed = {seed: values([1, 2], "ab", corpus=corpus) for seed, corpus in ((0, 0.0), (1, 7.0))}
         found = _summary(by_seed, OPTIONS, drawn=True)
-        assert (found["value"], found["per_seed"], found["ci"]) == (6.0, [5.0, 7.0], None)
+        assert (found["value"], found["per_seed"], found["ci"]) == (3.5, [0.0, 7.0], None)
         assert found["per_video"] == {"a": 1.0, "b": 2.0}
 
     def test_the_interval_is_drawn_as_configured(self) -> None:

@@ -100,18 +100,22 @@ class TestFit:
         assert [(each.seed, each.video, each.value) for each in made[::4]] == [(0, "e", 2.75), (5, "e", 7.75)]
         assert about["selection"] == "guessed"
 
-    def test_it_is_empty_where_something_is_missing(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize(("lost", "fitted"), [("d", b""), ("ef", b"2.75")])
+    def test_it_is_empty_where_something_is_missing(
+        self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch, lost: str, fitted: bytes
+    ) -> None:
         original = TinyInputs.open_bank
 
         def without(self: TinyInputs, name: str) -> Bank:
             bank = original(self, name)
-            del bank.blocks["d"]
+            for video in lost:
+                del bank.blocks[video]
             return bank
 
         monkeypatch.setattr(TinyInputs, "open_bank", without)
         for seed in (0, 5):
             verbs.fit(*PLACE[1:], seed)
-        assert paths.fit(*PLACE, 0).read_bytes() == b""
+        assert paths.fit(*PLACE, 0).read_bytes() == fitted
         verbs.predict("first", "fitted", "all")
         assert read(verbs, "fitted")[0] == []
         assert read(verbs, "fitted")[1]["needs"] == ["features:net/first"]

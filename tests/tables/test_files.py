@@ -1,13 +1,14 @@
 """Tables as files: CSV and Markdown to the byte."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from stepline import tables
 from stepline.benchmark.words import Option, Sees
 from stepline.needs import Need
 from stepline.tables import Number
-from tests.tables.numbers import SAMPLE_LIST, WINDOW, build, cells, number, score
+from tests.tables.numbers import METRICS, SAMPLE_LIST, WINDOW, build, cells, number, score
 
 
 def test_the_csv_has_the_columns_in_order_and_empty_unknowns(paper: Path, tmp_path: Path) -> None:
@@ -145,6 +146,24 @@ def test_variants_of_a_method_are_told_apart_by_their_entry(paper: Path) -> None
         ("MiniLM (a)", "11.22"),
         ("MiniLM (b)", "9.00"),
     ]
+    panel = tables.panels(build([replace(each, context_s=60.0) for each in asked], paper))[0]
+    cells = {line.method: [cell.text for cell in line.cells] for line in panel.lines}
+    assert {method: cells[method] for method in ("MiniLM (a)", "MiniLM (b)")} == {
+        "MiniLM (a)": ["11.22 (11.22) =", "needs (12.17)", "needs (12.39)", ""],
+        "MiniLM (b)": ["9.00 (11.22) ≠", "", "", ""],
+    }, "what no entry computes stands with the first"
+
+
+def test_settings_are_in_the_given_order_and_others_follow() -> None:
+    asked = [number(setting=setting) for setting in ("own", "baseline", "zero-shot")]
+    rows = tables.build(asked, None, METRICS, settings=("zero-shot", "baseline"))
+    assert [line.setting for line in tables.panels(rows)[0].lines] == ["zero-shot", "baseline", "own"]
+
+
+def test_windows_are_in_minutes_if_these_are_whole() -> None:
+    assert [tables.context_name(context_s) for context_s in (None, 10, 59.5, 60, 90, 180)] == [
+        "unlimited", "10 s", "59.5 s", "1 min", "90 s", "3 min"
+    ]  # fmt: skip
 
 
 def test_facts_name_methods_or_metrics_or_both_where_they_differ() -> None:
@@ -163,10 +182,15 @@ def test_facts_name_methods_or_metrics_or_both_where_they_differ() -> None:
     own["metrics"]["map"] |= {"n_samples": 9, "seeds": [3, 4]}
     found = facts(number(score=own), number(score=own, metric="map"), other)
     assert found["Samples"] == "12000: Acc; 9: MiniLM (zero-shot) (mAP)"
-    ranked = score(n_samples=None, n_queries=7, pool_used=3, pool_listed=4)
+    found = facts(number(score=None, needs=(Need("java"),), subset="0.5"))
+    assert (found["Subset"], found["Split"]) == ("0.5", "test"), "also of numbers that are missing"
+    ranked = score(n_samples=None, n_queries=7, pool_used=3, pool_listed=4, n_in_part=2, absent_s=2.0)
     found = facts(number(score=ranked, subset="0.5"), other)
     assert (found["Samples"], found["Queries"]) == ("12000: B", "7: MiniLM (zero-shot)")
-    assert (found["Pool used / listed"], found["Subset"]) == ("3 / 4: MiniLM (zero-shot)", "0.5: MiniLM (zero-shot)")
+    assert (found["Pool used / listed"], found["Subset"]) == (
+        "3 / 4, 2 in part: MiniLM (zero-shot)",
+        "0.5: MiniLM (zero-shot)",
+    )
     several = score(selection="val loss")
     several["metrics"]["accuracy"] |= {"seeds": [3, 4], "sd": 0.5}
     found = facts(number(score=several), other)
@@ -177,7 +201,7 @@ def test_facts_name_methods_or_metrics_or_both_where_they_differ() -> None:
     )
 
 
-def test_columns_are_in_the_order_of_metrics_and_a_cell_may_have_several_splits() -> None:
+def test_columns_are_in_the_order_of_metrics_and_a_cell_may_have_several_splits(paper: Path) -> None:
     measured = {"value": 1.0, "seeds": []}
     asked = [
         number(metric=metric, split=split, context_s=None, score={"metrics": {metric: measured | {"value": value}}})
@@ -186,6 +210,15 @@ def test_columns_are_in_the_order_of_metrics_and_a_cell_may_have_several_splits(
     panel = tables.panels(build(asked, None))[0]
     assert panel.columns == ("SODA-D", "Base SR")
     assert [cell.text for cell in panel.lines[0].cells] == ["2.00 / 3.00", "1.00"]
+    panel = tables.panels(build([number(), number(split="val")], paper))[0]
+    [cell] = [line.cells[0] for line in panel.lines if line.method == "MiniLM"]
+    assert (cell.text, cell.status) == ("11.22 (11.22) = / 11.22 (11.22) †", "exact")
+
+
+def test_the_legend_names_counts_if_any_number_is_one() -> None:
+    count = number(metric="videos", score={"metrics": {"videos": {"value": 7}}})
+    one, both = (tables.legend(build(asked, None)) for asked in ([number()], [number(), count]))
+    assert [", counts as whole numbers" in said for said in (one, both)] == [False, True]
 
 
 def test_a_line_has_a_command_or_says_what_to_declare(paper: Path) -> None:
@@ -202,6 +235,9 @@ def test_a_line_has_a_command_or_says_what_to_declare(paper: Path) -> None:
     assert seen == [(False, "its window"), (True, "THE SAMPLE LIST")]
     (line,) = tables.computed(build([number(score=unseeded)], None))
     assert (line[5], line[9]) == ("11.22 ± 0.50", "")
+    unseeded["metrics"]["accuracy"]["sd"] = 0.0
+    (line,) = tables.computed(build([number(score=unseeded)], None))
+    assert line[5] == "11.22 ± 0.00"
 
 
 def test_tables_and_releases_are_in_order_each_with_its_facts_and_numbers(tmp_path: Path) -> None:

@@ -78,15 +78,19 @@ class TestBest:
 
     def test_ties_are_named_and_many_are_counted(self) -> None:
         def tied(names: str) -> str:
-            return said(build([number(entry=name, method=name, modality="") for name in names], None))[0]
+            scores = {name: score(11.22 + place / 10_000) for place, name in enumerate(names)}
+            asked = [number(entry=name, method=name, modality="", score=each) for name, each in scores.items()]
+            return said(build(asked, None))[0]
 
         alike = "(zero-shot, 1 min)"
         assert f"a {alike} and b {alike} have the highest Acc: 11.22 %" in tied("ab")
         assert f"a {alike}, b {alike}, c {alike} and 2 others have the highest" in tied("abcde")
 
     def test_a_method_without_setting_or_window_is_its_name(self) -> None:
-        asked = number(method="M", modality="", setting="", context_s=None)
-        assert said(build([asked], None)) == ("In Table 2a on v0, M has the highest Acc: 11.22 %.",)
+        rows = build([number(method="M", modality="", setting="", context_s=None)], None)
+        assert said(rows) == ("In Table 2a on v0, M has the highest Acc: 11.22 %.",)
+        of_another_table = build([number(table="2b", score=score(99.0))], None)
+        assert finding(of_another_table + rows, rows, "accuracy").sentences == said(rows)
 
     def blind(self, value: float | None, of_method: float = 11.22, **changes: Any) -> str:
         random = number(entry="r", method="Random", score=None if value is None else score(value), **changes)

@@ -7,7 +7,7 @@ import pytest
 from stepline import tables
 from stepline.benchmark.words import Sees
 from stepline.errors import StoreError
-from tests.tables.numbers import METRICS, SAMPLE_LIST, WINDOW, build, number, row, score
+from tests.tables.numbers import METRICS, PAPER, SAMPLE_LIST, WINDOW, build, number, row, score
 
 
 def test_a_reference_is_copied_on_every_release(paper: Path) -> None:
@@ -86,6 +86,12 @@ def test_an_unlimited_context_comes_after_all_others(paper: Path) -> None:
     assert [r.context_s for r in rows] == [60.0, 600.0, None]
 
 
+def test_metrics_are_in_the_order_of_their_names() -> None:
+    measured = {"metrics": {name: {"value": 1.0, "seeds": []} for name in ("soda_d", "base_sr")}}
+    rows = build([number(metric=metric, score=measured) for metric in ("soda_d", "base_sr")], None)
+    assert [r.metric for r in rows] == ["base_sr", "soda_d"]
+
+
 def test_seeds_are_those_of_the_metric(paper: Path) -> None:
     drawn = score()
     drawn["metrics"]["map"] |= {"seeds": [3, 4], "sd": 0.1}
@@ -102,3 +108,5 @@ def test_a_number_of_the_later_edition_alone_is_a_line_without_a_comparison(pape
         ("MiniLM", "zero-shot", 60.0, "7.84", "needs"),
         ("People", "reference", None, "51.0", "reference"),
     ]
+    paper.write_text(PAPER.replace("50.0,51.0,1", ",51.0,1"))
+    assert [(r.rerun, r.note) for r in build([number(**asked)], paper) if r.method == "People"] == [("51.0", "")]

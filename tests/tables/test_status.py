@@ -27,6 +27,11 @@ def test_the_printed_digits_and_then_the_tolerance_decide(paper: Path, status: s
         assert ("±1: a rerun" in found.note) == (status != "exact")
 
 
+@pytest.mark.parametrize(("value", "text"), [(11.2249, "0.00"), (11.2151, "0.00"), (11.23, "+0.01"), (11.21, "-0.01")])
+def test_a_difference_that_rounds_to_zero_has_no_sign(paper: Path, value: float, text: str) -> None:
+    assert tables.lines([row(paper, score=score(value))])[0].difference == text
+
+
 @pytest.mark.parametrize(
     ("value", "status"), [(0.7, "within"), (0.9, "within"), (0.6999, "differs"), (0.9001, "differs")]
 )
@@ -38,7 +43,7 @@ def test_errors_of_floats_do_not_decide_at_the_tolerance(tmp_path: Path, value: 
 
 def test_a_number_without_a_tolerance_differs_and_one_that_the_paper_does_not_have_is_ours(paper: Path) -> None:
     found = row(paper, context_s=180.0, score=score(12.40))
-    assert (found.status, round(found.difference or 0, 2)) == ("differs", 0.01)
+    assert (found.status, round(found.difference or 0, 2), found.note) == ("differs", 0.01, "")
     found = row(paper, context_s=30.0)
     assert (found.status, found.paper, found.difference) == ("ours", None, None)
     assert row(paper, context_s=30.0, subset="0.5 of the videos").note == "subset: 0.5 of the videos"
@@ -60,7 +65,7 @@ def test_a_number_without_a_tolerance_differs_and_one_that_the_paper_does_not_ha
             "transcripts=asr (published: released)",
         ),
         ({"options": {"k": Option(0.5, 1.0)}}, "k=0.5 (published: 1)"),
-        ({"options": {"k": Option([1, 2], (1,))}}, "k=1,2 (published: 1)"),
+        ({"options": {"k": Option([1.0, 2], (1.0,)), "b": Option(3, 2)}}, "b=3 (published: 2); k=1,2 (published: 1)"),
         ({"options": {"k": Option(None, False, said=False)}}, "k= (default: false)"),
     ],
 )
@@ -89,6 +94,8 @@ def test_a_line_without_a_value_needs_something_and_names_the_command(paper: Pat
     assert (found.status, found.value, found.difference) == ("needs", None, None)
     assert (found.note, found.command) == ("needs weights:x, videos:y", "stepline fetch weights/x")
     assert row(paper, command="stepline fetch weights/x").command == "", "a line with a value has no command"
+    found = row(paper, score=absent, needs=(Need("weights", "x"), Need("predictions", "m")))
+    assert found.note == "no method here; needs weights:x, predictions:m"
 
 
 def test_our_own_line_without_a_value_stays_with_what_it_needs(paper: Path) -> None:
@@ -114,6 +121,13 @@ def test_a_table_that_leaves_out_last_zeros_is_held_to_its_decimals(paper: Path)
     found = row(paper, **asked, score=score(9.41))
     assert (found.status, found.rerun) == ("within", "9.81")
     assert found.note == "tolerance ±0.5: a rerun; copied by hand"
+
+
+@pytest.mark.parametrize(("value", "status"), [(11.4, "exact"), (11.6, "differs")])
+def test_a_table_that_states_no_decimals_has_whole_numbers(tmp_path: Path, value: float, status: str) -> None:
+    path = tmp_path / "paper.csv"
+    path.write_text(PAPER.replace("11.22,,2,1,a rerun", "11,,,,"))
+    assert row(path, score=score(value)).status == status
 
 
 def test_what_is_noted_of_a_number_that_is_not_known_stands_beside_ours(paper: Path) -> None:
@@ -225,6 +239,7 @@ class TestBesideWhatSeesNothing:
         assert (below.status, below.difference) == ("inconclusive", None)
         assert below.note.startswith("the paper prints only a bound; Random scores 3.00")
         assert self.row(path, 11.0, 13.0).status == "within"
+        assert self.row(path, -0.5, 13.0).status == "within"
         assert self.row(path, 11.22, 3.0).status == "differs"
 
     def test_the_lines_of_a_table_show_it(self, paper: Path) -> None:

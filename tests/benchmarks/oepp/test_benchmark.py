@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from stepline import paths
+from stepline.backbones.registry import spec_of
 from stepline.benchmark import Job
 from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.benchmarks.oepp.features import ALIKE
@@ -190,7 +191,9 @@ class TestWhatDecides:
 
     def test_a_text_encoder_is_its_spec(self) -> None:
         minilm = {"features": {**CONFIG["features"], "videoclip": {"video": "planted", "text": "minilm"}}}
-        assert '"minilm"' in self.records(**minilm)["matching-t3"]
+        made = plan(minilm)
+        record = made.record(Job(release="split1", entry=made.entries["matching-t3"]))
+        assert record["text"] == spec_of("minilm", made.config).record()
 
 
 def shown(made: Oepp, entry: str, release: str = "split1") -> dict[str, Any]:
@@ -245,7 +248,7 @@ class TestOptions:
         own = {"videoclip": {"text": "./own.json"}}
         assert self.other("matching-t3", features=own) == {"text"}
         assert self.other("vlm-t3-1", llm={"model": "m"}) == {"model"}
-        assert self.other("vlm-t3-1", llm={"model": "gpt-4o"}) == set()
+        assert self.other("vlm-t3-1", llm={"model": "gpt-4o", "concurrency": 9}) == set()
         assert self.other("vlm-t3-1", llm={"model": "gpt-4o-2024-08-06"}) == set()
         assert self.other("vlm-t3-1", llm={"model": "gpt-4o-mini"}) == {"model"}
 
@@ -293,6 +296,18 @@ def test_what_cannot_be_is_one_line(changes: dict[str, Any], message: str) -> No
     with pytest.raises(ConfigError, match=message) as raised:
         Oepp.of(validate({"oepp": changes}), "oepp")
     assert "\n" not in str(raised.value)
+
+
+def test_noise_may_be_removed_in_every_step() -> None:
+    steps = {"sampling_steps": 10, "diffusion_steps": 10}
+    assert Oepp.of(validate({"oepp": {"pdpp": steps}}), "oepp").options["pdpp"].items() >= steps.items()
+
+
+def test_what_the_rebuilt_release_lacks_is_noted_of_its_numbers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oepp, "without", lambda: "rebuilt without 1 video")
+    made = plan({"releases": ["split1", "rebuilt"]})
+    notes = {release: made.note(table, line, release, "base_sr") for table, line, release in made.lines("table2")}
+    assert notes == {"split1": "", "rebuilt": "rebuilt without 1 video"}
 
 
 def test_a_subset_is_drawn_within_each_split(releases: None) -> None:

@@ -50,7 +50,9 @@ def test_actions_with_other_words_stand_beside_the_papers() -> None:
     content = contents()
     first, second, *others = paper("table10")
     tea = content[EVENTS_FILE]["MakeTea"]
-    for number, row, refined in ((0, first, f" {first['new_action_label']} "), (1, second, "other words")):
+    printed = f" {first['new_action_label']} "
+    alike = first | {"event": "OtherEvent"}
+    for number, row, refined in ((2, alike, printed), (0, first, printed), (1, second, "other words")):
         name = row["event"]
         content[EVENTS_FILE][name] = {
             **tea,
@@ -64,6 +66,7 @@ def test_actions_with_other_words_stand_beside_the_papers() -> None:
     found = {(row["event"], " ".join(row["action_label"].split())): row for row in rows("table10")}
     assert found[first["event"], first["action_label"]]["status"] == "exact"
     assert found[second["event"], second["action_label"]]["status"] == "differs"
+    assert found["OtherEvent", first["action_label"]]["status"] == "ours"
     assert found["MakeTea", "prepare and add the tea"]["status"] == "exact"
     assert found["CleanBathtub", "scrub the bathtub"]["status"] == "exact"  # a blank before it counts for nothing
     assert found["MakeTea", "stir"] == {

@@ -61,12 +61,13 @@ def test_windows_that_begin_after_the_features_are_counted() -> None:
     of = inputs("matching-t3", windows={"rows": "within"})
     last = max(of.truth("base"), key=lambda each: each.end.start_s)
     (block,) = of.bank.blocks[last.video]
-    of.bank.blocks[last.video] = [replace(block, length=int(last.start.start_s))]
+    length = int(last.start.start_s)
+    of.bank.blocks[last.video] = [replace(block, length=length)]
+    del of.bank.blocks[next(each.video for each in of.truth("base") if each.video != last.video)]
+    late = sum(each.video == last.video and int(each.end.start_s) >= length for each in of.truth("base"))
     made = method(of)
     list(made.predict(of, []))
-    assert (
-        made.selection == f"left out: {len(of.late('base'))} windows that begin after the end of their video's features"
-    )
+    assert made.selection == f"left out: {late} windows that begin after the end of their video's features"
 
 
 class TestFrequent:
@@ -105,6 +106,9 @@ class TestFrequent:
             pool = of.pool(p.split)
             assert p.plan == tuple(pool.index(a) if a in pool else GUESS for a in actions)
         assert made.selection == "fitted on 35 of 35 training windows"
+        half = inputs("frequent-t3", subset={"fraction": 0.5, "seed": 0})
+        assert len(list(made.predict(half, []))) < 35 > len(half.used("train")) > 0
+        assert made.selection == f"fitted on {len(half.used('train'))} of 35 training windows"
 
 
 class TestMatching:

@@ -20,6 +20,7 @@ from stepline.benchmarks.oepp.windows import Window  # noqa: E402
 from stepline.datasets.oepp import Step  # noqa: E402
 from stepline.media.decode import MediaError  # noqa: E402
 from stepline.media.frame import Frame  # noqa: E402
+from stepline.media.timeline import Timeline  # noqa: E402
 from tests.media.clips import make  # noqa: E402
 
 
@@ -68,6 +69,16 @@ def test_the_longest_side_is_512_at_most(tmp_path: Path, size: tuple[int, int], 
     path = clip(tmp_path / "a.mp4", width=size[0], height=size[1], seconds=1)
     jpeg = image.open(io.BytesIO(pictures(path, [0])[0][0]))
     assert (jpeg.format, jpeg.mode, jpeg.size) == ("JPEG", "RGB", shown)
+    assert jpeg.quantization[0][0] == 3, "of the quality 90"
+
+
+def test_of_a_damaged_video_the_nearest_frame_that_is_left_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    pts, gaps = np.arange(32), ((2.0, 3.0, "damaged"),)
+    timeline = Timeline(pts, Fraction(1, 4), 32, pts, gaps, np.where((pts >= 8) & (pts < 12), -1, pts))
+    monkeypatch.setattr(module, "with_timeline", lambda video, made: made(timeline))
+    monkeypatch.setattr(module, "pyav", lambda video, timeline, shown: shown.tolist())
+    monkeypatch.setattr(module, "_jpeg", lambda frame: frame)
+    assert pictures(Path("a.mp4"), [1, 2, 3]) == ({1: 4, 2: 7, 3: 12}, 1.0)
 
 
 def test_a_video_that_was_taken_upright_is_shown_upright(tmp_path: Path) -> None:

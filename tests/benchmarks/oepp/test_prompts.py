@@ -63,6 +63,7 @@ def test_the_prompt_has_the_pools_exact_strings() -> None:
         ("1. cut in half\n2. cut in half\n3. cut in half\n4. wipe the leather", (4, 4, 4)),
         ("1. cut in halves\n2. to cut in half\n3. cut", (NO, NO, NO)),
         ("1. cut in half at 2.5 cm\n2. cut in half", (NO, 4, NO)),
+        ("1. cut in half\n3. wipe the leather\n2. make the detergent", (4, 2, NO)),
         ("1.\n2. cut in half", (NO, 4, NO)),
         ("cut in half, wipe the leather", (NO, NO, NO)),
         ("I cannot see images.", (NO, NO, NO)),

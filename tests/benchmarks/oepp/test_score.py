@@ -59,6 +59,10 @@ def test_what_is_right_has_everything() -> None:
         assert each["per_video"].keys() == listed
         assert (each["n_videos"], each["n_listed"]) == (len(listed), len(listed))
     assert found["novel_sr"]["n_samples"] == len(of.truth("novel"))
+    some = [plan for plan in planned(of) if plan.index == 0]
+    few = scored(some, of)["novel_sr"]
+    assert few["n_samples"] == len(of_part(some, "novel")) < len(of.truth("novel"))
+    assert few["n_listed"] == found["novel_sr"]["n_listed"]
 
 
 def test_columns_are_means_over_windows_then_over_seeds() -> None:

@@ -75,7 +75,9 @@ def test_miou_of_batches_cannot_be_compared(banks: None) -> None:
     made = plan({**own, "metrics": BATCH})
     measured(made, "table2")
     found = by_line(table_rows(made, "table2"), "method", "setting", "metric")
-    assert found["Transformer-based", "T=3", "base_miou"].status == "not comparable"
+    miou = found["Transformer-based", "T=3", "base_miou"]
+    assert miou.status == "not comparable"
+    assert "miou=batch (published: sample)" in miou.note
     transformer = found["Transformer-based", "T=3", "base_sr"]  # 26.27, tolerance 1
     assert transformer.status == "within"
     assert transformer.note.startswith("tolerance ±1: the paper's error bar over seeds")

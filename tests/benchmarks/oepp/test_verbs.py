@@ -11,7 +11,7 @@ import pytest
 import stepline
 from stepline.backbones import registry
 from stepline.cli import main
-from stepline.datasets.oepp import RELEASES, load
+from stepline.datasets.oepp import RELEASES, load, without
 from stepline.io import sha256_file
 from tests.benchmarks.oepp.synthetic import CROSSTASK, EVENTS, contents, write_releases
 from tests.datasets.fetched import write_release
@@ -53,6 +53,7 @@ def test_of_both_sources_the_released_files_are_rebuilt_to_the_byte(capsys: pyte
     assert capsys.readouterr().out == (
         "results/oepp/rebuilt.csv: 48 of 48 videos rebuilt, 48 with the released segments\n"
     )
+    assert without() == ""
     for path in contents():
         assert sha256_file(RELEASES.release_file("rebuilt", path)) == sha256_file(RELEASES.release_file("split1", path))
     [latte] = [row for row in rows("results/oepp/rebuilt.csv") if row["event"] == "MakeALatte"]
@@ -78,6 +79,7 @@ def test_without_crosstask_its_numbers_are_not_known(capsys: pytest.CaptureFixtu
     latte = next(row for row in rows("results/oepp/rebuilt.csv") if row["event"] == "MakeALatte")
     assert [latte[name] for name in ("in_source", "in_release", "rebuilt", "absent")] == ["", "9", "", ""]
     assert latte["reason"].endswith("run `stepline fetch oepp/crosstask`")
+    assert without().startswith("rebuilt without 9 of 48 videos; CrossTask's release is missing: ")
     assert {video.source for video in load("rebuilt", "train")} == {"COIN"}
 
 
@@ -123,6 +125,8 @@ def test_clusters_are_listed_beside_the_released_ones(
         ("CleanToilet", "1", "1", "novel"),
     }
     assert found[0]["sentence"] == "Make Tea: 1.boil water 2.prepare and add the tea 3.pour water 4.stir."
+    assert main(["oepp", "cluster", "--encoder", "minilm", "--threshold", "-1"]) == 0
+    assert " 1 clusters of 6, " in capsys.readouterr().out
 
 
 def test_an_event_alone_is_in_no_cluster(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from stepline.benchmark import Job, Option
 from stepline.benchmarks.pss.benchmark import Pss
+from stepline.benchmarks.pss.kinds import Segmentation
 from stepline.config import validate
 from stepline.errors import ConfigError
 from stepline.needs import Need
@@ -69,7 +70,9 @@ class TestWhatDecides:
         assert uniform.shown_options(uniform.entries["uniform-count"], "tasty") == {
             "duration": Option("exact", "ceil_seconds")
         }
-        assert plan().named_options(plan().entries["procnet"], "tasty").keys() >= {"features", "anchors", "hidden"}
+        procnet = made.entries["procnet"]
+        assert made.shown_options(procnet, "tasty").keys() == {"features"}, "no words, and a length of its own"
+        assert made.named_options(procnet, "tasty").keys() >= {"features", "anchors", "hidden"}
 
     def test_the_spec_holds_what_it_held_before(self, releases: None) -> None:
         made = plan()
@@ -85,6 +88,15 @@ class TestWhatDecides:
             "options": {"duration": "ceil_seconds"},
             "features": [],
         }
+
+    def test_the_spec_of_features_holds_their_length_and_no_seeds_twice(self, banks: None) -> None:
+        made = plan({"pdvc": {"seeds": [4], "epochs": 3}})
+        record, of_procnet = (
+            made.record(Job(release="tasty", entry=made.entries[name])) for name in ("softsoda-s3d", "procnet")
+        )
+        assert (record["splits"], record["length"]) == (["test"], made.options["length"]["tasty"])
+        assert (record["seeds"], record["options"]["epochs"], "seeds" in record["options"]) == ([4], 3, False)
+        assert "length" not in of_procnet
 
     def test_the_rule_of_durations_decides_equal_parts_alone(self, banks: None) -> None:
         assert self.record("uniform-count", duration="exact") != self.record("uniform-count")
@@ -122,6 +134,23 @@ def test_what_cannot_be_is_one_line(changes: dict[str, object], message: str) ->
         Pss.of(validate({"pss": changes}), "pss")
 
 
+def test_anchors_may_be_as_long_as_the_video() -> None:
+    assert Pss.of(validate({"pss": {"procnet": {"length": 123}}}), "pss").options["procnet"]["length"] == 123
+
+
+def test_videos_without_segments_are_said_to_have_none() -> None:
+    made = plan()
+    inputs = made.inputs(Job(release="youcook2", entry=made.entries["uniform-count"]))
+    about = {"seed": 0, "split": "test"}
+    some = [
+        Segmentation(video="a", segments=((0.0, 1.0),), **about),
+        Segmentation(video="b", segments=((0.0, 1.0), (1.0, 2.0)), **about),
+    ]
+    none = Segmentation(video="c", segments=(), **about)
+    assert made.select(inputs, some) == (some, "")
+    assert made.select(inputs, [*some, none])[1] == "nothing predicted for 1 of 3 videos and seeds: zero"
+
+
 @pytest.mark.usefixtures("releases")
 def test_videos_of_tasty_are_brought_by_hand() -> None:
     assert plan().how_to_fill(Need("videos", "tasty")) == ('install -D -t "$STEPLINE_MIRROR/tasty/videos" VIDEOS/*.mp4')
@@ -139,6 +168,7 @@ def test_the_page_of_worked_examples_is_a_target() -> None:
         ("pdvc-s3d", "soda_d", "uniform-segments"),
         ("pdvc-s3d", "soda_c", "frequent-uniform"),
         ("pdvc-r3d-given", "bleu4", "frequent-given"),
+        ("pdvc-r3d-given", "soda_d", "uniform-segments"),
         ("procnet", "miou_1fps", "uniform-segments"),
     ],
 )

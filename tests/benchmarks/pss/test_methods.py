@@ -67,7 +67,9 @@ class TestBaselines:
         for p, each in zip(predicted(of), of.used("test"), strict=True):
             assert p.segments == each.segments
             assert p.sentences == (first,) * len(each.segments)
-        assert {len(p.sentences) for p in predicted(inputs("frequent-uniform"))} == {8}
+        for dataset, n in (("youcook2", 8), ("tasty", 10)):
+            made = predicted(inputs("frequent-uniform", dataset))
+            assert {(len(p.segments), len(p.sentences)) for p in made} == {(n, n)}
         of._truth["train"] = [replace(t, sentences=("serve it", "cut it")) for t in of.truth("train")]
         assert {sentence for p in predicted(of) for sentence in p.sentences} == {"cut it"}
 
@@ -106,6 +108,9 @@ class TestTrained:
         del fewer.banks[0].blocks[of.truth("train")[3].video]
         assert [*said.predict(fewer, fits)] == made
         assert said.selection.startswith("fitted on 9 of 10 training videos")
+        half = replace(inputs(entry, subset={"fraction": 0.5, "seed": 0}), job=of.job)
+        assert 2 * len([*said.predict(half, fits)]) == len(made)
+        assert said.selection.startswith("fitted on 5 of 10 training videos")
         again = Path("again.safetensors")
         method(of).fit(of, 3, again)
         assert again.read_bytes() == fits[0].read_bytes()

@@ -198,3 +198,10 @@ def test_lines_of_two_splits_count_both() -> None:
     of = inputs("uniform-count-pooled", "tasty")
     found = of.benchmark.values(of, list(of.benchmark.method(of.entry.kind)().predict(of, [])))["soda_d"]
     assert len({*found.videos}) == found.counts["n_listed"] == 8
+
+
+def test_videos_outside_of_the_subset_are_listed() -> None:
+    of = inputs("uniform-count", subset={"fraction": 0.5, "seed": 0})
+    made = [Segmentation(seed=0, split="test", video=each.video, segments=each.segments) for each in of.chosen("test")]
+    found = scoring.values(of, made)["miou"]
+    assert (len(found.videos), found.counts["n_listed"]) == (2, 4)

@@ -1,5 +1,6 @@
 import pytest
 
+from stepline.benchmarks.pss import words
 from stepline.benchmarks.pss.words import UNKNOWN, Words
 
 WORDS = Words({UNKNOWN: 9, "cut": 1, "the": 2, "onion": 3, "low-medium": 4, "heat": 5, "it's": 6})
@@ -32,11 +33,16 @@ def test_ids_become_the_sentence_again() -> None:
 
 @pytest.mark.usefixtures("releases")
 def test_a_vocabulary_without_an_unknown_word_gets_one() -> None:
-    words = Words.released("tasty")
-    assert words.size == words.ids[UNKNOWN] == len(words.ids)
-    assert sorted(words.ids.values()) == list(range(1, words.size + 1))
+    made = Words.released("tasty")
+    assert made.size == made.ids[UNKNOWN] == len(made.ids)
+    assert sorted(made.ids.values()) == list(range(1, made.size + 1))
+
+
+def test_an_unknown_word_of_the_vocabulary_keeps_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, "vocabulary", lambda dataset: {UNKNOWN: 1, "cut": 2})
+    assert Words.released("tasty").ids == {UNKNOWN: 1, "cut": 2}
 
 
 def test_words_are_counted_where_they_stand_twice() -> None:
-    words = Words.counted(["Cut the onion.", "cut (the) leek", "fry"])
-    assert words.ids == {"cut": 1, "the": 2, UNKNOWN: 3}
+    made = Words.counted(["Cut the onion.", "cut (the) leek", "fry"])
+    assert made.ids == {"cut": 1, "the": 2, UNKNOWN: 3}

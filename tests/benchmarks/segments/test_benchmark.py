@@ -7,6 +7,7 @@ import pytest
 
 from stepline.benchmark import Job
 from stepline.benchmarks.segments.benchmark import Segments
+from stepline.benchmarks.segments.recognition import Segment
 from stepline.config import validate
 from stepline.errors import ConfigError, ReleaseError
 from stepline.fetch import fetch_release
@@ -61,10 +62,12 @@ class TestConfiguration:
         Path("others/f.mp4").write_bytes(b"x")
         Path("few.csv").write_text("video,start_s,end_s,label\nf,0,1,wash\n")
         named = {"datasets": {"mine": {"videos": "videos", "segments": "labels.csv"}}}
-        named["datasets"] |= {"more": {"videos": "others", "segments": "few.csv"}, "none": {"videos": "others"}}
+        few = {"videos": "others", "segments": "few.csv", "backbones": ["histogram", "s3d-pss"]}
+        named["datasets"] |= {"more": few, "none": {"videos": "others"}}
         made = Segments.of(validate(named), "segments")
         assert (made.options["releases"], list(made.pipelines)) == (["mine", "more"], ["mine", "more"])
-        assert ("Linear", "histogram", "more") in lines(made)
+        linear = [("histogram", "mine"), ("histogram", "more"), ("s3d-pss", "more")]
+        assert [(modality, data) for method, modality, data in lines(made) if method == "Linear"] == linear
         assert made.pipelines["mine"].demand.targets == ("videos.csv", "report.html")
 
 
@@ -136,12 +139,29 @@ class TestRelease:
         found = made.counted(made.entries["statistics"], "mine")  # cook is shown by val, too
         assert (found["unseen"], found["steps"]) == (2, 5)
 
+    def test_steps_are_those_of_their_procedures(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        times = {"start_s": 4.0, "end_s": 7.0, "duration_s": 6.0}
+        found = {
+            "train": [Segment(video="a", step="boil", procedure="tea", **times)],
+            "test": [Segment(video=video, step="boil", procedure="soup", **times) for video in "de"],
+        }
+        monkeypatch.setattr(Segments, "segments", lambda self, release, split: found.get(split, []))
+        made = plan()
+        fetch_release(made.released, "mine")
+        counts = made.counted(made.entries["statistics"], "mine")
+        assert (counts["segments"], counts["steps"], counts["unseen"]) == (3, 2, 2)
+        assert made.split(made.entries["statistics"], "steps") == "all"
+
     def test_its_job_and_all_predictions_follow_a_change_and_no_new_time(self) -> None:
         before = keys()
         os.utime("labels.csv", (1, 1))
         assert keys() == before
         Path("labels.csv").write_text(LABELS.replace("e,4,6,cut", "e,4,6,wash"))
         assert all(mine != other for mine, other in zip(before, keys(), strict=True))
+        Path("labels.csv").write_text(
+            LABELS.replace("d,0,2,cut,val", "d,0,2,cut,test").replace("d,2,4,cook,val", "d,2,4,cook,test")
+        )
+        assert all(mine != other for mine, other in zip(before, keys(), strict=True)), "of the same segments"
 
     def test_a_video_that_goes_changes_predictions_and_counts(self) -> None:
         release, *others = keys()

@@ -42,7 +42,10 @@ class TestProcedures:
     """Steps of two procedures, one of which is not in the training videos."""
 
     LISTED = {
-        "train": [segment("boil", video="t", procedure="tea"), segment("pour", 2, video="t", procedure="tea")],
+        "train": [
+            segment("boil", video="t", procedure="tea"),
+            *(segment("pour", start_s, video="t", procedure="tea") for start_s in (2, 4)),
+        ],
         "val": [segment("boil", video="w", procedure="tea")],
         "test": [
             segment("fry", video="x", procedure="egg"),
@@ -61,7 +64,7 @@ class TestProcedures:
     def test_only_steps_of_the_procedure_are_chosen_the_first_if_it_has_no_training_segments(self) -> None:
         assert [(each.video, each.steps) for each in predicted(inputs("most-frequent"))] == [
             ("x", ("fry", "fry")),
-            ("y", ("boil",)),
+            ("y", ("pour",)),
         ]
 
     def test_a_step_of_two_procedures_is_two_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,15 +7,21 @@ import numpy as np
 import pytest
 
 from stepline.benchmarks.segments import zero_shot
+from stepline.benchmarks.segments.benchmark import Segments
 from stepline.errors import ConfigError
-from tests.benchmarks.segments.conftest import COLOURS, inputs, plan, predicted, vector
+from tests.benchmarks.segments.conftest import COLOURS, LABELS, inputs, plan, predicted, vector
 from tests.benchmarks.tower import BACKBONES, tower
+
+
+def of_tower() -> Any:
+    """Return the inputs of the entry of a backbone whose tower encodes the labels."""
+    Path("tower.py").write_text(tower(vector).replace("DIMENSION = 32", "DIMENSION = 3"))
+    return inputs("zero-shot-tower", plan(other={"backbones": BACKBONES}, backbones=["tower"]))
 
 
 @pytest.fixture
 def of() -> Any:
-    Path("tower.py").write_text(tower(vector).replace("DIMENSION = 32", "DIMENSION = 3"))
-    return inputs("zero-shot-tower", plan(other={"backbones": BACKBONES}, backbones=["tower"]))
+    return of_tower()
 
 
 def test_the_label_with_the_highest_cosine_is_recognised(of: Any) -> None:
@@ -29,6 +35,14 @@ def test_some_networks_compare_by_the_dot_product(of: Any, monkeypatch: pytest.M
     assert predicted(of)[0].steps[0] == "cook"
     monkeypatch.setattr(zero_shot, "similarity", lambda spec: "dot product")
     assert predicted(of)[0].steps[0] == "wash"
+
+
+def test_a_step_that_is_named_by_a_number_is_compared_by_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("labels.csv").write_text(LABELS.replace("wash", "1"))
+    monkeypatch.setattr(Segments, "texts", lambda *_: {"1": "wash"})
+    of = of_tower()
+    of.banks[0].rows["e", 0.0] = np.array(COLOURS["wash"])
+    assert [each.steps for each in predicted(of)] == [("1", "cook", "cut")]
 
 
 def test_each_label_is_encoded_once_for_the_data_set(of: Any) -> None:

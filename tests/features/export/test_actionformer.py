@@ -87,6 +87,23 @@ def test_videos_without_annotations_can_be_read(whole: Bank) -> None:
 
 
 @pytest.mark.parametrize(
+    ("splits", "train", "val"),
+    [
+        (("train", None), "training", "all"),
+        (("test", "val"), "unlabelled", "validation"),
+        (("test", None), "all", "test"),
+    ],
+)
+def test_a_video_of_a_split_is_preferred_to_one_of_none(whole: Bank, splits: Any, train: str, val: str) -> None:
+    made = {
+        video: replace(ANNOTATIONS[video], split=split) for video, split in zip(("a", "b.mp4"), splits, strict=True)
+    }
+    export(whole, Path("out"), "actionformer", annotations=made)
+    config = yaml.safe_load(Path("out/config.yaml").read_text())
+    assert (config["train_split"], config["val_split"]) == ([train], [val])
+
+
+@pytest.mark.parametrize(
     "spec",
     [
         replace(CLIP_SPEC, fps=16, num_frames=16, hop=16),
