@@ -133,6 +133,9 @@ def test_a_video_without_prediction_is_zero_or_left_out() -> None:
     counted = [(each["metrics"]["soda_d"]["n_videos"], each["metrics"]["soda_d"]["n_listed"]) for each in (zero, drop)]
     assert counted == [(4, 4), (3, 4)]
     assert some[1].video not in drop["metrics"]["soda_d"]["per_video"]
+    for metric in ("miou", "mjaccard", "soda_d", "rouge_l", "meteor_stem", "soda_c_stem"):
+        per_video = zero["metrics"][metric]["per_video"]
+        assert [video for video, value in per_video.items() if value == 0] == [some[1].video], metric
     assert zero["selection"] == "chosen; nothing predicted for 1 of 4 videos and seeds: zero"
 
 
