@@ -457,10 +457,11 @@ def test_a_disk_that_is_full_ends_the_job_with_its_error(tmp_path: Path, monkeyp
         store(tmp_path, work(tmp_path, TOY), batch_size=1)
 
 
-def test_clips_that_lie_outside_are_a_record(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("start_s", "reason"), [(2.5, "all frames of its clips are outside the video"), (-6.0, "")])
+def test_clips_that_lie_outside_are_a_record(tmp_path: Path, start_s: float, reason: str) -> None:
     shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
-    store(tmp_path, work(tmp_path, replace(LISTED, num_frames=2), listed={"a": [(2.5, 30.0)]}))
-    assert read_manifest(tmp_path / "manifest.json")["a"]["reason"] == "all frames of its clips are outside the video"
+    store(tmp_path, work(tmp_path, replace(LISTED, num_frames=2), listed={"a": [(start_s, start_s + 27.5)]}))
+    assert read_manifest(tmp_path / "manifest.json")["a"]["reason"] == reason
 
 
 def test_listed_clips_of_spans_are_made_once(tmp_path: Path, decoded: list[str]) -> None:

@@ -77,8 +77,8 @@ def test_float16_keeps_every_row_within_the_allowed_error(tmp_path: Path) -> Non
     ],
 )
 def test_rows_that_cannot_be_stored_are_named(tmp_path: Path, value: float, largest: str, dtype: str) -> None:
-    whole = np.zeros((5000, 7), np.float32)
-    whole[4321, :2] = value
+    whole = np.ones((5000, 7), np.float32)
+    whole[4321] = [value, value, 0, 0, 0, 0, 0]
     message = f"^a: row 4321 cannot be stored as {dtype}: its largest value is {largest}$"
     with pytest.raises(StoreError, match=message):
         store.write(tmp_path / "s", replace(SPEC, dtype=dtype), {"0": rows(3), "a": whole}, HOP_S)
