@@ -18,6 +18,7 @@ from stepline.needs import Need
 from tests.benchmark.tiny import Tiny, declared, job, tiny, write_banks, write_releases
 
 NET = Need("features", "net/first")
+KINDS = Tiny.kinds
 
 
 @pytest.fixture
@@ -55,8 +56,13 @@ class TestConfiguration:
         with pytest.raises(MissingError, match=r"^strict: tiny needs java$"):
             self.of(made, strict=True)
 
-    def test_a_choice_of_the_configuration_is_not_missing(self, banks: None, tmp_path: Path) -> None:
+    def test_a_choice_of_the_configuration_is_not_missing(
+        self, banks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.of(tiny(tmp_path, metrics={"within": 0}), strict=True)
+        needs = Need("config", "tiny.model", "NAME"), Need("key", "TINY_KEY")
+        monkeypatch.setattr(Tiny, "missing_besides", lambda self, entry, release: needs)
+        self.of(tiny(tmp_path), strict=True)
 
     @pytest.mark.parametrize(
         ("name", "problem"),
@@ -226,6 +232,14 @@ class TestMissing:
         write_text(paths.videos("first") / "a.mp4", "a video")
         assert params() != before
 
+    def test_what_hears_needs_a_recogniser_and_sound(self, releases: None, tmp_path: Path) -> None:
+        heard = {"kind": "heard", "settings": {"number": 3}, "table": "table2", "method": "Heard"}
+        mute, made = tiny(tmp_path / "mute"), tiny(tmp_path / "heard", declared(entries={"heard": heard}))
+        assert [each.footage["first"].pipeline.demand.media for each in (mute, made)] == [False, True]
+        made.config["asr"]["engine"] = "deepgram"
+        assert made.missing(made.entries["heard"], "first") == (Need("key", "DEEPGRAM_API_KEY"),)
+        assert made.missing(made.entries["three"], "first") == ()
+
     def test_a_line_that_is_copied_needs_nothing(self, tmp_path: Path) -> None:
         made = tiny(tmp_path)
         (line,) = [line for _, line, _ in made.lines() if line.entry == "people"][:1]
@@ -322,11 +336,13 @@ class TestJobs:
         ]
         assert [each.entry.id for each in tiny(tmp_path, releases=["first"]).jobs("table2")] == ["four", "three"]
 
-    def test_a_line_has_a_job_at_each_window_length(self, tmp_path: Path) -> None:
+    def test_a_line_has_a_job_at_each_window_length(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         line = {"entry": "three", "method": "Three", "contexts": [60, None, 60]}
         made = tiny(tmp_path, declared(tables={"table1": {"title": "T", "metrics": ["error"], "lines": [line]}}))
         assert [each.context for each in made.jobs("table1")] == ["60s", "all"]
         assert made.job("first", "three", "60s").context_s == 60
+        monkeypatch.setattr(Tiny, "contexts", lambda *_: [(60, None), (None, None)])
+        assert [each.context for each in made.jobs("table1")] == ["all"], "one job answers at both"
 
     def test_of_one_entry_others_are_not_looked_at(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         asked = []
@@ -495,6 +511,10 @@ class TestDecides:
             "features": [json.loads(bank.read_text())],
             "head": {"epochs": 3, "seeds": [0, 5]},
         }
+        write_banks(tmp_path, name="other")
+        both = tiny(tmp_path, features={"net": ["net", "other"]})
+        first, second = both.record(job(both, "fitted"))["features"]
+        assert [first] == record["features"] != [second]
 
     @pytest.mark.parametrize(
         "tables",
@@ -537,8 +557,9 @@ class TestDecides:
         before = made.table_params("table1")
         vars(made)["defaults"] = made.defaults | {"features": {"net": ["other"]}}
         assert made.table_params("table1") != before
-        monkeypatch.setattr(Tiny, "kinds", Tiny.kinds | {"constant": replace(Tiny.kinds["constant"], metrics=())})
-        assert tiny(tmp_path).table_params("table1") != before
+        for change in ({"metrics": ()}, {"sees": ()}):
+            monkeypatch.setattr(Tiny, "kinds", Tiny.kinds | {"constant": replace(KINDS["constant"], **change)})
+            assert tiny(tmp_path).table_params("table1") != before
 
     def test_the_papers_numbers_and_what_is_missing_do_too(self, tmp_path: Path) -> None:
         made = tiny(tmp_path)
