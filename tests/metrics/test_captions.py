@@ -120,6 +120,10 @@ def test_bleu_is_that_of_pycocoevalcap(n: int, corpus: float, first: float, seco
     assert found.segments == pytest.approx([first, second, third, 0], abs=1e-12)
 
 
+def test_a_word_counts_as_often_as_in_the_reference_that_has_it_most() -> None:
+    assert bleu([[["add", "salt"], ["add", "more"]]], [["add", "add"]], 1).corpus == pytest.approx(1 / 2, abs=1e-8)
+
+
 def test_bleu_of_an_empty_candidate_is_0() -> None:
     assert bleu([[["add", "salt"]]], [[]]).corpus == 0
 
