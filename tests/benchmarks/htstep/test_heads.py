@@ -298,6 +298,20 @@ def test_a_transfer_predicts_the_videos_of_crosstask_by_the_first_seed() -> None
         assert len(each.article) == (3 if "1001" in each.video else 2)
 
 
+def test_a_transfer_is_of_the_entry_that_it_names_and_not_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, Path]] = []
+
+    def grounder(self: Head, inputs: Any, entry: Any, articles: Any, path: Path) -> Any:
+        asked.append((entry.id, path))
+        return lambda video: (TestFound.NOTHING, None)
+
+    of = inputs("aft-narrations-htstep-crosstask", "crosstask")
+    head = of.benchmark.entries["aft-narrations-htstep"]
+    monkeypatch.setattr(of.benchmark.method(head.kind), "grounder", grounder)
+    predicted(of)
+    assert asked == [(head.id, of.benchmark.fits(Job(release="v1", entry=head))[0])]
+
+
 def test_a_fit_goes_on_only_with_the_same_data_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[str, int]] = []
 
