@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from random import Random
 from types import SimpleNamespace
 
 import pytest
@@ -30,6 +31,9 @@ def test_each_query_and_seed_has_an_order_of_its_own() -> None:
     assert all(sorted(order or ()) == sorted(hirest.pool()) for order in orders)
     assert {each.pool for each in made} == {len(hirest.pool())}
     assert made == predicted(inputs("random"))
+    for each in made:
+        drawn = Random(f"{each.seed}-{each.query}").sample([*hirest.pool()], len(hirest.pool()))
+        assert each.ranked == tuple(drawn), "the numbers of results/ are of these draws"
 
 
 def test_the_whole_of_a_large_pool_is_counted() -> None:

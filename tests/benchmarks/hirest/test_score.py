@@ -56,10 +56,13 @@ class TestRetrieval:
         made = [
             ranking(query, [*others[: place - 1], of.queries[query][place % 2]], 60) for query, place in places.items()
         ]
-        scores = values(of, made[::-1])
+        of.__dict__["queries"] = dict(reversed(of.queries.items()))
+        scores = values(of, made)
         for k in (1, 5, 10, 50):
             for name in (f"r{k}", f"r{k}_all"):
-                assert scores[name].values.tolist() == [100 * (place <= k) for place in places.values()], name
+                listed = list(scores[name].videos)
+                assert listed == [*self.QUERIES[::-1]], name
+                assert scores[name].values.tolist() == [100 * (places[query] <= k) for query in listed], name
 
     def test_a_query_that_is_absent_is_left_out_and_a_miss_beside(self) -> None:
         of = inputs("random")

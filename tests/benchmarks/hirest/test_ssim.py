@@ -77,6 +77,12 @@ def test_a_step_begins_with_the_first_frame_that_differs(levels: Path) -> None:
     assert said({"a": levels}, 99)[0].segments == ((0, 20), (20, 30), (30, 50), (50, 63))
 
 
+def test_a_similarity_equal_to_the_threshold_begins_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds, similar = np.array([0, 10, 20, 30]), np.array([0.85, 0.84, 0.86])
+    monkeypatch.setattr(module, "compared", lambda path, duration_s: (seconds, similar, 0.0))
+    assert said({"a": Path("a.mp4")}, 85)[0].segments == ((0, 20), (20, 63))
+
+
 def test_boundaries_lie_within_the_moment(levels: Path) -> None:
     assert said({"a": levels}, bounds_s=(20, 50))[0].segments == ((20, 50),)
     assert said({"a": levels}, bounds_s=(19.5, 50.5))[0].segments == ((19.5, 20), (20, 50), (50, 50.5))

@@ -59,6 +59,8 @@ def test_a_line_of_each_activity_reading_and_split_beside_the_paper(monkeypatch:
     }
     names = [*dict.fromkeys(line["activity"] for line in lines)]
     assert (len(names), names[-2:]) == (52, ["Make Tea", "mAP"])
+    shown = [line.split(" | ")[0].strip("| ") for line in Path("results/htstep/table7.md").read_text().splitlines()]
+    assert [shown.count(name) for name in names] == [1] * len(names)
     printed = [line for line in lines if line["paper"]]
     assert {(line["entry"], line["reading"], line["split"], line["value"]) for line in printed} == {
         (entry, "official", "test_seen", "") for entry in ("actionformer", "mt-bce-vina")
@@ -75,6 +77,15 @@ def test_the_markdown_shows_three_entries(monkeypatch: pytest.MonkeyPatch) -> No
     assert f"| activity | {columns} |" in text
     assert "| mAP | 42.00 | 42.00 | 42.00 | (25.4) | (29.8) |" in text
     assert "aft," not in text
+
+
+def test_a_number_of_the_paper_says_what_its_own_entry_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("datasets/htstep/narrations/release.json").unlink()
+    lines = written(monkeypatch, {})
+    assert {(line["entry"], line["note"]) for line in lines} == {
+        ("actionformer", "needs labels:htstep/test_seen"),
+        ("mt-bce-vina", "needs release:htstep/narrations, labels:htstep/test_seen"),
+    }
 
 
 def test_only_entries_of_the_configured_tables_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -709,6 +709,11 @@ class TestTables:
             Need("config", "htstep.entries.aft.splits", "test_seen")
         ]
         assert few.unscored(few.entries["aft"], "v1", "val_seen_r1") == []
+        for changes, kind in (({}, "videos"), ({"subset": {"fraction": 0.5}}, "split")):
+            made = plan(changes)
+            for entry, release, metric in (("aft", "v1", "test_seen_map"), ("uniform", "crosstask", "crosstask_map")):
+                what = "htstep" if kind == "videos" and release == "v1" else metric.removesuffix("_map")
+                assert made.unscored(made.entries[entry], release, metric) == [Need(kind, what)]
 
 
 def test_examples_are_annotated_videos_of_val_with_the_best_segments(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,6 +120,9 @@ class TestLearned:
         silent = Narrated(video="train-0-0", sentences=(Sentence(start_s=1, end_s=2, text=" "),))
         of._truth["narrations"] = [silent]
         assert len(Articles(of).learned(0).videos) == 0
+        said = Sentence(start_s=3, end_s=9, text="pour it")
+        of._truth["narrations"] = [replace(silent, sentences=(*silent.sentences, said))]
+        assert [step.headline for step in Articles(of).learned(0).steps] == ["pour it"]
 
     def test_texts_are_of_the_parts_that_the_entry_names(self) -> None:
         steps = Articles(inputs("aft")).steps[1:3]
@@ -181,6 +184,7 @@ class TestFound:
         ),
         ("aft", {}, {"candidates": "all", "classes": None, "text_dim": 32}, {}),
         ("aft-narrations", {}, {"candidates": "article"}, {}),
+        ("aft-narrations-htstep", {}, {"candidates": "all"}, {}),
         (
             "umt",
             {"padding": "masked", "moments": 7, "embed": 24, "epochs": 3}
@@ -263,11 +267,12 @@ def test_each_seed_predicts_by_its_checkpoint() -> None:
 )
 def test_training_goes_on_from_the_checkpoint_of_another_entry(entry: str, init: str) -> None:
     pytest.importorskip("torch")
-    changes: dict[str, Any] = {
-        block: CONFIG[block] | {"epochs": 1, "learning_rate": 1e-9, "seeds": [1]}
-        for block in ("actionformer", "mt_bce")
-    }
-    before = fit(inputs(init, **changes), 1)
+
+    def with_rate(learning_rate: float) -> dict[str, Any]:
+        options = {"epochs": 1, "learning_rate": learning_rate, "seeds": [1]}
+        return {block: CONFIG[block] | options for block in ("actionformer", "mt_bce")}
+
+    before, changes = fit(inputs(init, **with_rate(0.01)), 1), with_rate(1e-9)
     of = inputs(entry, **changes)
     assert of.begin(1) == before
     begun, after = tensors(before), tensors(fit(of, 1))
@@ -291,6 +296,20 @@ def test_a_transfer_predicts_the_videos_of_crosstask_by_the_first_seed() -> None
     for each in made:
         assert {*each.steps} <= {*each.article}
         assert len(each.article) == (3 if "1001" in each.video else 2)
+
+
+def test_a_transfer_is_of_the_entry_that_it_names_and_not_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, Path]] = []
+
+    def grounder(self: Head, inputs: Any, entry: Any, articles: Any, path: Path) -> Any:
+        asked.append((entry.id, path))
+        return lambda video: (TestFound.NOTHING, None)
+
+    of = inputs("aft-narrations-htstep-crosstask", "crosstask")
+    head = of.benchmark.entries["aft-narrations-htstep"]
+    monkeypatch.setattr(of.benchmark.method(head.kind), "grounder", grounder)
+    predicted(of)
+    assert asked == [(head.id, of.benchmark.fits(Job(release="v1", entry=head))[0])]
 
 
 def test_a_fit_goes_on_only_with_the_same_data_and_options(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,8 @@ def test_without_a_prediction_there_is_the_truth_and_without_truth_nothing() -> 
         assert found is not None, split
         assert [each.label for each in found.truth] == [headline(step) for *_, step, _ in segments]
         assert {each.verdict for each in found.predicted} == {"miss"}
+    few = inputs("uniform", entries={"uniform": {"splits": ["test_seen"]}})
+    assert few.benchmark.in_time(few, SILENT, None) == of.benchmark.in_time(of, SILENT, None)
     assert of.benchmark.in_time(of, "test_seen-0-0", None) is None
     assert of.benchmark.in_time(of, "ct-1001-0", None) is None
     of = inputs("uniform", "crosstask")

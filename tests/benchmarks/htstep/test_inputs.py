@@ -167,6 +167,13 @@ class TestMissing:
         assert inputs("aft").missing("fit") == inputs("place").missing("predict") == need
         assert inputs("uniform").missing("predict") == ()
 
+    def test_a_transfer_needs_the_videos_that_its_head_is_trained_on_alone(
+        self, releases: None, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        write_banks(tmp_path_factory.mktemp("rows"), without=(*of_splits(*EVALUATED),))
+        assert inputs("aft-crosstask", "crosstask").missing("predict") == ()
+        assert inputs("aft").missing("predict") == (Need("features", "planted/htstep"),)
+
     def test_a_bank_of_other_videos_is_told(self, releases: None, tmp_path: Path) -> None:
         (tmp_path / "rows").mkdir()
         np.save(tmp_path / "rows/strange.npy", np.ones((3, 2), np.float32))
@@ -177,6 +184,7 @@ class TestMissing:
     def test_a_subset_of_no_video_of_a_stage_is_too_small(self) -> None:
         of = subset_of("aft", [SILENT])
         assert of.missing("fit") == of.missing("predict") == (Need("split", "train"),)
+        assert subset_of("aft-narrations", [SILENT]).missing("fit") == (Need("split", "narrations"),)
         of = subset_of("uniform", ["train-0-0"])
         assert of.missing("predict") == tuple(Need("split", split) for split in EVALUATED)
 

@@ -304,6 +304,11 @@ class TestCrosstask:
         scores = self.scores(made, crosstask_subsets=20, crosstask_videos=1)
         assert mean(scores["crosstask_r1"]) == 100
         assert scores["crosstask_r1"].counts == {"n_videos": 1, "n_listed": 3}
+        listed = [self.VIDEOS[2], recording("z", split="crosstask")]
+        options = {"crosstask_subsets": 20, "crosstask_videos": 1}
+        of_shown = values(read(listed, release="crosstask", **options), [truly(each) for each in listed])
+        assert mean(of_shown["crosstask_r1"]) == 100
+        assert 2 <= len(of_shown["crosstask_r1_sd"].videos) < 20, "z shows no step"
         assert {*self.scores(made, crosstask_evaluated="rest")} == {"crosstask_map"}
         assert self.scores([]) == {}
 

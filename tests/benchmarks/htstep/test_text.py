@@ -153,6 +153,8 @@ def test_of_sentences_at_the_same_time_the_most_similar_counts_and_one_behind_th
     said = [(1.2, 3.5, "onion"), (2.0, 5.0, "cut onion"), (40.0, 42.0, "cut onion"), (20.0, 22.0, "serve")]
     (made,) = ground("mpnet", "free", {"a": said})
     assert made.times_s == (2, 1, 20)
+    (made,) = ground("mpnet", "free", {"a": [(0.0, 2.0, "onion"), (3.0, 5.0, "cut onion"), (3.5, 6.0, "onion")]})
+    assert made.times_s == (3, 0, 0)
 
 
 def test_a_sentence_counts_in_every_second_that_it_touches() -> None:
