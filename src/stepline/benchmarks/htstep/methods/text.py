@@ -102,6 +102,6 @@ def _each_second(lines: Sequence[Sentence], similarity: NDArray[np.float64], dur
     """Return the (T, K) similarity of the most similar sentence in each second; 0 in silence."""
     seconds = np.zeros((duration, similarity.shape[1]))
     for line, row in zip(lines, similarity, strict=True):
-        part = slice(int(line.start_s), int(np.ceil(line.end_s)))
+        part = slice(int(line.start_s), max(int(line.start_s) + 1, int(np.ceil(line.end_s))))
         seconds[part] = np.maximum(seconds[part], row)
     return seconds
