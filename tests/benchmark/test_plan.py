@@ -51,7 +51,8 @@ class TestConfiguration:
         unreleased = Need("labels", "tiny/test"), Need("samples", "first/x/test")
         monkeypatch.setattr(Tiny, "missing_besides", lambda self, entry, release: unreleased)
         self.of(made, strict=True)
-        monkeypatch.setattr(Tiny, "missing_of", lambda self, metric: [Need("java")] if metric == "near" else [])
+        needs = {"near": [Need("java")], "n": [Need("package", "of no table")]}
+        monkeypatch.setattr(Tiny, "missing_of", lambda self, metric: needs.get(metric, []))
         with pytest.raises(MissingError, match=r"^strict: tiny needs java$"):
             self.of(made, strict=True)
 
@@ -131,6 +132,15 @@ class TestConfiguration:
         with pytest.raises(ConfigError, match="entries: three and drawn give the same line of table 1; give one of"):
             self.of(tiny(tmp_path, one_table))
 
+    @pytest.mark.parametrize(
+        "other",
+        [{"setting": "baseline"}, {"modality": "V"}, {"contexts": [60]}, {"method": "B"}, {"entry": "fitted"}],
+    )
+    def test_lines_differ_by_what_they_show(self, tmp_path: Path, other: dict[str, Any]) -> None:
+        """The options of an entry, such as its features, are shown too."""
+        lines = [{"entry": "three", "method": "A"}, {"entry": "drawn", "method": "A", **other}]
+        self.of(tiny(tmp_path, declared(tables={"table1": {"title": "T", "metrics": ["error"], "lines": lines}})))
+
 
 class TestShown:
     def test_lines_stand_on_configured_releases_and_tables(self, tmp_path: Path) -> None:
@@ -153,9 +163,12 @@ class TestShown:
         assert made.table_title("table1") == "Guesses"
         assert made.report_inputs() == [Path("results/tiny/table1.csv")]
 
-    def test_all_results_are_tables_and_the_page(self, tmp_path: Path) -> None:
+    def test_all_results_are_tables_and_the_page(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         names = [path.name for path in tiny(tmp_path).results]
         assert names == ["report.html", "table1.csv", "table1.md", "table2.csv", "table2.md"]
+        monkeypatch.setattr(Tiny, "also_made", ("more.csv",))
+        assert tiny(tmp_path).targets == ("table1.csv", "table2.csv", "report.html", "more.csv")
+        assert Path("results/tiny/more.csv") in tiny(tmp_path).results
 
     def test_releases_that_jobs_read_are_fetched(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         made = tiny(tmp_path, tables=["table2"], releases=["second"])

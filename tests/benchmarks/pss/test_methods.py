@@ -268,7 +268,7 @@ class TestTrained:
         of = inputs("soda-s3d", pdvc={**SMALL["pdvc"], "queries": 3})
         with pytest.raises(ConfigError, match=r"pss.pdvc.queries: 3 is not allowed; 4 segments per video are trained"):
             method(of).fit(of, 0, Path("f"))
-        for entry, more in (("softsoda-s3d-given", {}), ("soda-s3d", {"train_segments": 2})):
+        for entry, more in (("softsoda-s3d-given", {}), ("soda-s3d", {"train_segments": 3})):
             of = inputs(entry, pdvc={**SMALL["pdvc"], "queries": 3, "epochs": 1, **more})
             method(of).fit(of, 0, Path("f"))
 
