@@ -409,6 +409,12 @@ class TestReads:
         assert made.table_inputs("table1")[-1] == Path("datasets/first/dropped/000.json")
         assert all("dropped" not in str(path) for path in made.table_inputs("table2"))
 
+    def test_videos_are_kept_for_jobs_that_decode_them(
+        self, releases: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Tiny, "kinds", Tiny.kinds | {"drawn": replace(Tiny.kinds["drawn"], decoded=True)})
+        assert tiny(tmp_path).decoding() == [paths.predictions("tiny", "first", "drawn", "all")]
+
 
 class TestDecides:
     """Which change computes what again."""
