@@ -472,6 +472,15 @@ class TestDecides:
         assert differing("score_params") == self.SCORED[change]
         assert (before.table_params("table1") == after.table_params("table1")) == (change == "nothing")
 
+    def test_another_recogniser_reruns_what_hears(self, tmp_path: Path) -> None:
+        new = {"kind": "heard", "settings": {"number": 1}, "table": "table1", "method": "Heard"}
+        before = tiny(tmp_path, entries={"heard": new})
+        asr = before.config["asr"] | {"engine": "whisper"}
+        after = type(before)(before.config | {"asr": asr}, "tiny")
+        assert asr != before.config["asr"]
+        for name in ("three", "heard"):
+            assert (before.spec(job(before, name)) != after.spec(job(after, name))) == (name == "heard")
+
     def test_a_revision_reruns_what_it_is_of(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         made = tiny(tmp_path)
         spec, scores = made.spec(job(made, "three")), made.score_params(job(made, "three"))
