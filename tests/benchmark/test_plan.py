@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stepline import paths
-from stepline.benchmark import Metric, Option
+from stepline.benchmark import Metric, Option, plan
 from stepline.config import validate
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.schema import Video
@@ -487,6 +487,10 @@ class TestDecides:
         monkeypatch.setattr(Tiny, "revision", 2)
         assert made.spec(job(made, "three")) == spec
         assert made.score_params(job(made, "three")) != scores
+        predicted = made.predict_params(job(made, "three"))
+        monkeypatch.setattr(plan, "FORMAT", plan.FORMAT + 1)
+        assert made.spec(job(made, "three")) == spec
+        assert made.predict_params(job(made, "three")) != predicted
 
     @pytest.mark.parametrize(
         "metrics", [{"far": Metric(title="Far")}, {"near": replace(Tiny.metrics["near"], definition="another")}]
