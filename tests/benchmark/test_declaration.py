@@ -57,6 +57,7 @@ class TestTables:
             ("1b", "table1"),
         ]
         assert made.all_tables() == ["table1", "table2"]
+        assert made.table_title("table1") == "Guesses; T"
 
     @pytest.mark.parametrize(
         ("changes", "line"),
@@ -256,7 +257,8 @@ class TestConfigured:
         assert {line.protocol for table, line, _ in made.lines("table1") if line.entry == "four"} == {"beyond"}
 
     def test_what_it_changes_of_an_entry_is_an_option(self, tmp_path: Path) -> None:
-        made = tiny(tmp_path, entries={"four": {"settings": {"number": 5}}, "drawn": {"seeds": [7], "splits": ["val"]}})
+        four = {"settings": {"number": 5}, "inputs": ["truth"], "method": "Five"}
+        made = tiny(tmp_path, entries={"four": four, "drawn": {"seeds": [7], "splits": ["val"]}})
 
         def named(entry: str) -> dict[str, Option]:
             return dict(made.named_options(made.entries[entry], "first"))

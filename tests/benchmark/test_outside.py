@@ -12,6 +12,7 @@ from stepline.benchmarks.segments.inputs import SegmentInputs
 from stepline.cli.failure import failed
 from stepline.config import validate
 from stepline.errors import ConfigError
+from stepline.io import write_text
 from stepline.plans import benchmark, pipeline
 
 TABLES = """\
@@ -117,6 +118,19 @@ def test_videos_are_checked(write: Write) -> None:
     write("def videos(self):\n    return [Video(id='a'), Video(id='a')]")
     with pytest.raises(ConfigError, match=r"^Kitchen.videos: 'a' is listed twice"):
         listed()
+
+
+def test_videos_are_listed_once_all_files_of_the_release_are_held(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write("def videos(self):\n    return [Video(id='a')]")
+    (folder / "files.csv").write_text("path\na.json\nb.json\n")
+    monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path / "mirror"))
+    found = []
+    for name in ("a.json", "b.json"):
+        write_text(tmp_path / "mirror/kitchen" / name, "{}")
+        found.append(listed())
+    assert found == [[], ["a"]]
 
 
 def test_a_class_that_cannot_be_made_is_one_line_with_its_place(write: Write) -> None:

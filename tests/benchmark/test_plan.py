@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stepline import paths
-from stepline.benchmark import Metric, Option
+from stepline.benchmark import Metric, Option, plan
 from stepline.config import validate
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.schema import Video
@@ -52,7 +52,8 @@ class TestConfiguration:
         unreleased = Need("labels", "tiny/test"), Need("samples", "first/x/test")
         monkeypatch.setattr(Tiny, "missing_besides", lambda self, entry, release: unreleased)
         self.of(made, strict=True)
-        monkeypatch.setattr(Tiny, "missing_of", lambda self, metric: [Need("java")] if metric == "near" else [])
+        needs = {"near": [Need("java")], "n": [Need("package", "of no table")]}
+        monkeypatch.setattr(Tiny, "missing_of", lambda self, metric: needs.get(metric, []))
         with pytest.raises(MissingError, match=r"^strict: tiny needs java$"):
             self.of(made, strict=True)
 
@@ -80,9 +81,9 @@ class TestConfiguration:
         assert len(tiny(tmp_path).chosen(made.datasets["first"])) == 6
 
     def test_options_that_are_not_as_published_are_shown(self, tmp_path: Path) -> None:
-        made = tiny(tmp_path, head={"epochs": 5, "seeds": [9]}, features={"net": ["net", "histogram"]})
+        made = tiny(tmp_path, head={"seeds": [9], "epochs": 5}, features={"net": ["net", "histogram"]})
         training = {"epochs": Option(5, 3), "seeds": Option([9], [0, 5])}
-        assert made.changed("head") == training
+        assert [*made.changed("head").items()] == [*training.items()]
         features = {"features": Option("net+histogram", "net")}
         assert made.shown_options(made.entries["fitted"], "first") == features
         assert made.named_options(made.entries["fitted"], "first") == features | training
@@ -137,6 +138,15 @@ class TestConfiguration:
         with pytest.raises(ConfigError, match="entries: three and drawn give the same line of table 1; give one of"):
             self.of(tiny(tmp_path, one_table))
 
+    @pytest.mark.parametrize(
+        "other",
+        [{"setting": "baseline"}, {"modality": "V"}, {"contexts": [60]}, {"method": "B"}, {"entry": "fitted"}],
+    )
+    def test_lines_differ_by_what_they_show(self, tmp_path: Path, other: dict[str, Any]) -> None:
+        """The options of an entry, such as its features, are shown too."""
+        lines = [{"entry": "three", "method": "A"}, {"entry": "drawn", "method": "A", **other}]
+        self.of(tiny(tmp_path, declared(tables={"table1": {"title": "T", "metrics": ["error"], "lines": lines}})))
+
 
 class TestShown:
     def test_lines_stand_on_configured_releases_and_tables(self, tmp_path: Path) -> None:
@@ -159,9 +169,12 @@ class TestShown:
         assert made.table_title("table1") == "Guesses"
         assert made.report_inputs() == [Path("results/tiny/table1.csv")]
 
-    def test_all_results_are_tables_and_the_page(self, tmp_path: Path) -> None:
+    def test_all_results_are_tables_and_the_page(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         names = [path.name for path in tiny(tmp_path).results]
         assert names == ["report.html", "table1.csv", "table1.md", "table2.csv", "table2.md"]
+        monkeypatch.setattr(Tiny, "also_made", ("more.csv",))
+        assert tiny(tmp_path).targets == ("table1.csv", "table2.csv", "report.html", "more.csv")
+        assert Path("results/tiny/more.csv") in tiny(tmp_path).results
 
     def test_releases_that_jobs_read_are_fetched(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         made = tiny(tmp_path, tables=["table2"], releases=["second"])
@@ -412,6 +425,12 @@ class TestReads:
         assert made.table_inputs("table1")[-1] == Path("datasets/first/dropped/000.json")
         assert all("dropped" not in str(path) for path in made.table_inputs("table2"))
 
+    def test_videos_are_kept_for_jobs_that_decode_them(
+        self, releases: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Tiny, "kinds", Tiny.kinds | {"drawn": replace(Tiny.kinds["drawn"], decoded=True)})
+        assert tiny(tmp_path).decoding() == [paths.predictions("tiny", "first", "drawn", "all")]
+
 
 class TestDecides:
     """Which change computes what again."""
@@ -469,12 +488,25 @@ class TestDecides:
         assert differing("score_params") == self.SCORED[change]
         assert (before.table_params("table1") == after.table_params("table1")) == (change == "nothing")
 
+    def test_another_recogniser_reruns_what_hears(self, tmp_path: Path) -> None:
+        new = {"kind": "heard", "settings": {"number": 1}, "table": "table1", "method": "Heard"}
+        before = tiny(tmp_path, entries={"heard": new})
+        asr = before.config["asr"] | {"engine": "whisper"}
+        after = type(before)(before.config | {"asr": asr}, "tiny")
+        assert asr != before.config["asr"]
+        for name in ("three", "heard"):
+            assert (before.spec(job(before, name)) != after.spec(job(after, name))) == (name == "heard")
+
     def test_a_revision_reruns_what_it_is_of(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         made = tiny(tmp_path)
         spec, scores = made.spec(job(made, "three")), made.score_params(job(made, "three"))
         monkeypatch.setattr(Tiny, "revision", 2)
         assert made.spec(job(made, "three")) == spec
         assert made.score_params(job(made, "three")) != scores
+        predicted = made.predict_params(job(made, "three"))
+        monkeypatch.setattr(plan, "FORMAT", plan.FORMAT + 1)
+        assert made.spec(job(made, "three")) == spec
+        assert made.predict_params(job(made, "three")) != predicted
 
     @pytest.mark.parametrize(
         "metrics", [{"far": Metric(title="Far")}, {"near": replace(Tiny.metrics["near"], definition="another")}]

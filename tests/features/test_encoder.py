@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -81,6 +81,12 @@ def test_a_network_computes_in_the_precision_of_the_spec() -> None:
 def test_what_does_not_fit_is_one_line_that_names_the_backbone(function: Callable[..., Any], error: str) -> None:
     with pytest.raises(StoreError, match=f"^function: {re.escape(error)}"):
         Function(SPEC, function, None)(*clips())
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("float16", 65504), ("float32", 1e30)])
+def test_values_may_be_as_large_as_the_stored_type_holds(dtype: Literal["float16", "float32"], value: float) -> None:
+    rows = Function(replace(SPEC, dtype=dtype), lambda x: np.full((2, 3), value, np.float32), None)(*clips())
+    assert (rows == np.float32(value)).all()
 
 
 def test_what_a_file_gives_decides(tmp_path: Path) -> None:

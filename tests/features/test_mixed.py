@@ -2,15 +2,21 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 import torch
 
 from stepline import config
-from stepline.availability import read_manifest
+from stepline.availability import Record, read_manifest
 from stepline.backbones import registry
 from stepline.errors import StoreError
+from stepline.features.bank import Bank
+from stepline.features.cache import FeatureCache
+from stepline.features.encoder import Encoder
+from stepline.features.frames import Begun
+from stepline.features.mixed import Mixed
 from stepline.features.network import Network
 from tests.features import toy
 from tests.features.test_extract import present, store
@@ -64,6 +70,32 @@ def test_a_clip_s_row_depends_on_neither_place_nor_neighbours() -> None:
     assert np.roll(network(np.roll(clips, 3, 0), shown), -3, 0).tobytes() == rows.tobytes()
     clips[1:] = 0
     assert network(clips, shown)[0].tobytes() == rows[0].tobytes()
+
+
+class Corner:
+    """Returns the first value of each clip."""
+
+    batch_size = 4
+
+    def __call__(self, clips: np.ndarray, shown: np.ndarray) -> np.ndarray:
+        return np.repeat(clips[:, 0, 0, 0, :1].astype(np.float32), MIXED.dimension, axis=1)
+
+
+def test_clips_from_before_a_restart_make_no_rows_of_the_batch_that_they_share(tmp_path: Path) -> None:
+    record = Record(video="a", status="present", path="a.mp4", sha256="a" * 64, duration_s=3.0)
+    begun = Begun(0, np.arange(3), np.arange(3), np.zeros(3, np.int64))
+    clips, shown = np.zeros((3, 4, 2, 2, 3), np.uint8), np.ones((3, 4), bool)
+    clips[:] = np.array([5, 6, 7])[:, None, None, None, None]
+    cache = FeatureCache(MIXED, tmp_path / "000", {})
+    mixed = Mixed(cast(Encoder, Corner()), cache)
+    cache.begin(record, begun)
+    mixed.add(record, 2 * clips[:2], shown[:2])
+    cache.begin(record, begun)
+    mixed.add(record, clips, shown)
+    mixed.rest()
+    cache.finish(record)
+    cache.commit([record])
+    assert Bank.open([tmp_path / "000"], MIXED)["a"][:, 0].tolist() == [5, 6, 7]
 
 
 def test_a_network_that_fails_at_the_last_batch_stops_its_job(

@@ -138,13 +138,19 @@ class TestTrained:
             asked.update(options, model=build(), val_loss=val_loss, size=size)
 
         monkeypatch.setattr(trained, "fit_head", watched)
-        of = inputs(
-            entry, pdvc={**SMALL["pdvc"], "decay_epochs": [1, 3], "clip": 7, "weight_decay": 0.5, "batch_size": 3}
-        )
+        pdvc = {**SMALL["pdvc"], "decay_epochs": [1, 3], "clip": 7, "weight_decay": 0.5, "batch_size": 3}
+        of = inputs(entry, pdvc=pdvc)
+        options, resumes = of.entry.kind.options, []
+        for changes, split in (({options: of.options[options] | {"epochs": 5}}, ""), ({}, "train"), ({}, "val")):
+            other = inputs(entry, **{"pdvc": pdvc, **changes})
+            if split:
+                other._truth[split] = other.truth(split)[1:]
+            method(other).fit(other, 9, Path("f"))
+            resumes.append(asked["resume"])
         method(of).fit(of, 9, Path("f"))
         assert (asked["size"], asked["seed"], asked["epochs"]) == (VIDEOS["train"], 9, 1 if entry == "procnet" else 2)
         assert asked["batch_size"] == (1 if entry == "procnet" else 3)
-        assert asked["resume"]
+        assert len({asked["resume"], *resumes}) == 4
         if entry == "procnet":
             assert (asked["betas"], asked["weight_decay"], asked["learning_rate"]) == ((0.8, 0.999), 0.001, 0.0001)
             assert [asked["factor"](epoch) for epoch in (0, 1, 2)] == pytest.approx([1, 0.9, 0.81])
@@ -268,7 +274,7 @@ class TestTrained:
         of = inputs("soda-s3d", pdvc={**SMALL["pdvc"], "queries": 3})
         with pytest.raises(ConfigError, match=r"pss.pdvc.queries: 3 is not allowed; 4 segments per video are trained"):
             method(of).fit(of, 0, Path("f"))
-        for entry, more in (("softsoda-s3d-given", {}), ("soda-s3d", {"train_segments": 2})):
+        for entry, more in (("softsoda-s3d-given", {}), ("soda-s3d", {"train_segments": 3})):
             of = inputs(entry, pdvc={**SMALL["pdvc"], "queries": 3, "epochs": 1, **more})
             method(of).fit(of, 0, Path("f"))
 
