@@ -258,18 +258,20 @@ class TestTrained:
         wrong = {0, *(place for place, plan in enumerate(labels) if twin in plan)}  # read as the first of the two
         assert asked["val_loss"](asked["model"]) == pytest.approx(len(wrong) / len(labels))
         options = of.entry.kind.options
-        first, *others = of.truth("train")
+        truth = {split: of.truth(split) for split in ("train", "val")}
+        first, *others = truth["train"]
         resumes = [asked["resume"]]
         for changes, windows in (
-            ({options: of.options[options] | {"epochs": 8}}, [first, *others]),
-            ({}, others),
-            ({}, [replace(first, index=99), *others]),
+            ({options: of.options[options] | {"epochs": 8}}, {}),
+            ({}, {"train": others}),
+            ({}, {"train": [replace(first, index=99), *others]}),
+            ({}, {"val": truth["val"][1:]}),
         ):
             other = inputs(entry, **{"heads": block, "loss": loss, **changes})
-            other._truth["train"] = windows
+            other._truth.update(truth | windows)
             fit(other, 4, Path("f"))
             resumes.append(asked["resume"])
-        assert len({*resumes}) == 4
+        assert len({*resumes}) == 5
 
     def test_what_is_noised_is_an_option(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import torch

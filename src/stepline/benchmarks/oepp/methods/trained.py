@@ -68,7 +68,8 @@ class Trained(Planner, Generic[Model]):
         """Fit on the training windows; keep the first epoch with the best success rate on validation."""
         from stepline.models.plan_loss import read_out
 
-        train, val = (Samples.of(inputs, split, inputs.used(split)) for split in ("train", "val"))
+        used = {split: inputs.used(split) for split in ("train", "val")}
+        train, val = (Samples.of(inputs, split, windows) for split, windows in used.items())
         block = inputs.options[inputs.entry.kind.options]
 
         def failures(model: Model) -> float:
@@ -88,7 +89,7 @@ class Trained(Planner, Generic[Model]):
             seed=seed,
             device=inputs.device,
             fused=True,
-            resume=digest([inputs.spec, [[each.video, each.index] for each in inputs.used("train")]]),
+            resume=digest([inputs.spec, [[each.video, each.index] for windows in used.values() for each in windows]]),
             what=f"{inputs.entry.id}, seed {seed}",
             **self.training(inputs),
         )
