@@ -84,6 +84,60 @@ def test_rows_of_a_damaged_video_stand_at_their_times_and_its_gaps_are_said(tmp_
     assert [bank.shows("a", each - 0.3, each + 0.3) for each in middles_s] == [True, True, False, False, True]
 
 
+def test_a_turned_video_is_known_by_its_file_and_its_rotation(tmp_path: Path) -> None:
+    turned = replace(OTHER, rotation=90)
+    made = cache(tmp_path)
+    fill(made, turned, begun([0], []), rows([0]))
+    known = turned.identity(SPEC.orientation)
+    assert known != turned.sha256
+    assert made.commit([turned])["b"]["source_sha256"] == known
+    assert read(tmp_path / "000").blocks["b"][0].source_sha256 == known
+    assert cache(tmp_path).has(turned)
+
+
+def test_a_failure_counts_until_the_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPLINE_RUN", "first")
+    made = cache(tmp_path)
+    made.begin(RECORD, begun(range(CHUNK + 1), []))
+    made.add(RECORD, rows(range(CHUNK)))
+    assert made.done(RECORD) == CHUNK
+    made.fail(RECORD, "no video")
+    made.fail(OTHER, "too long")
+    assert made.done(RECORD) == 0
+    other = cache(tmp_path)
+    assert (other.has(RECORD), other.has(OTHER)) == (True, True)
+    assert other.commit([RECORD, OTHER]) == {
+        "a": {"status": "failed", "reason": "no video"}, "b": {"status": "failed", "reason": "too long"}
+    }  # fmt: skip
+    monkeypatch.setenv("STEPLINE_RUN", "second")
+    assert not cache(tmp_path).has(RECORD)
+
+
+def test_rows_that_are_computed_again_are_staged_once_all_are_there(tmp_path: Path) -> None:
+    made, k = cache(tmp_path), range(CHUNK + 3)
+    made.begin(RECORD, begun(k, []))
+    made.add(RECORD, rows(range(3)))
+    assert made.keep() == [f"3 of {CHUNK + 3} rows of a"]
+    made.begin(RECORD, begun(k, []))
+    assert made.done(RECORD) == 0
+    made.add(RECORD, rows(range(CHUNK)))
+    assert made.keep() == []
+    assert made.done(RECORD) == 0
+    made.add(RECORD, rows(range(CHUNK, CHUNK + 3)))
+    made.finish(RECORD)
+    made.commit([RECORD])
+    assert Bank.open([tmp_path / "000"], SPEC)["a"][:, 0].tolist() == [*k]
+
+
+def test_a_span_without_a_row_stands_at_its_first_possible_row(tmp_path: Path) -> None:
+    made, of = cache(tmp_path), begun([0, 1, 6], [])
+    fill(
+        made, RECORD, replace(of, span=np.array([0, 0, 2]), spans=[[0.0, 2.0], [2.3, 2.7], [5.5, 9.0]]), rows([0, 1, 6])
+    )
+    made.commit([RECORD])
+    assert [(each.t0_s, each.length) for each in read(tmp_path / "000").blocks["a"]] == [(0, 2), (3, 0), (6, 1)]
+
+
 def test_rows_stand_at_their_places_in_whatever_order_they_come(tmp_path: Path) -> None:
     made, order = cache(tmp_path), np.array([2, 0, 3, 1])
     fill(made, RECORD, replace(begun([0, 1, 2, 3], []), order=order), rows(order.tolist()))
@@ -131,8 +185,12 @@ def test_rows_that_were_staged_before_a_kill_are_gone_on_with(tmp_path: Path) ->
     assert made.done(RECORD) == CHUNK
     fill(made, RECORD, of, rows(k[CHUNK:]))
     assert made.commit([RECORD])["a"]["gaps"] == gaps
+    more = cache(tmp_path)
+    fill(more, OTHER, begun([0, 1, 2], []), rows([0, 1, 2]))
+    more.commit([RECORD, OTHER])
     bank = Bank.open([tmp_path / "000"], SPEC)
     assert bank.window("a", CHUNK + 100, inf)[:, 0].tolist() == k[CHUNK:]
+    assert [(each.start_s, each.end_s) for each in bank.blocks["a"]] == [(start_s, end_s) for start_s, end_s in spans]
 
 
 def test_damage_that_is_found_on_the_way_replaces_what_came(tmp_path: Path) -> None:
@@ -167,6 +225,9 @@ def test_of_listed_clips_those_that_can_be_had_are_kept_by_what_they_are(tmp_pat
     fill(made, RECORD, Begun(0, np.arange(2), np.array([0, 2]), np.zeros(2, np.int64), [], GAPS), rows([0, 2]))
     first = made.commit([RECORD])
     assert (first["a"]["n_rows"], first["a"]["gaps"]) == (2, GAPS)
+    assert opened().has(OTHER)
+    unlisted = {"status": "present", "reason": "no clip of it is listed", "n_rows": 0}
+    assert opened().commit([RECORD, OTHER]) == first | {"b": unlisted}
     bank = Bank.open([tmp_path / "000"], CLIP)
     assert bank.clip("a", 6.0, 8.0).tolist() == [2] * DIMENSION
     with pytest.raises(StoreError, match="from 2 s to 4 s"):

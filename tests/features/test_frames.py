@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,12 @@ pytest.importorskip("av")
 pytest.importorskip("cv2")
 
 from stepline.features import frames
-from stepline.features.frames import Batch, Begun, Request, _Held, batches, split
+from stepline.features.frames import Batch, Begun, FrameTap, Request, _Held, batches, split
+from stepline.media.decode import DamagedError, MediaError
+from stepline.media.decode import frames as decoded
+from stepline.media.frame import DecodedFrame
 from stepline.media.read import Reader, pyav
+from stepline.media.timeline import Timeline, scan
 from stepline.spec import Orientation, ReaderName
 from tests.features import toy
 from tests.media.clips import CFR_30, make
@@ -27,11 +32,15 @@ LONG = [(i / 10, i / 10 + 2.5) for i in range(12)] + [(0.0, 4.0), (1.0, 1.2)]
 
 def messages(video: Path, *requests: Request) -> list[Any]:
     """Return what comes, without what it took."""
+    return plain(batches(video, requests, ()))
+
+
+def plain(sent: Iterable[Any]) -> list[Any]:
     return [
         (message.of, message.clips.tobytes(), message.shown.tolist())
         if isinstance(message, Batch)
         else (message.of, message.order.tolist())
-        for message in batches(video, requests, ())
+        for message in sent
         if isinstance(message, Batch | Begun)
     ]
 
@@ -72,9 +81,52 @@ def test_rows_that_are_left_are_split_as_those_of_a_whole_run(rows: int, most: i
 def test_batches_go_on_after_those_that_are_done(tmp_path: Path) -> None:
     video = make(tmp_path / "a.mp4", CFR_30)
     whole = messages(video, Request(spec=LISTED, batch_size=8, listed=LONG))
+    assert whole[0][1] == sorted(range(len(LONG)), key=lambda i: LONG[i][1])
     assert [len(shown) for _, _, shown in whole[1:]] == [8, 4, 2]
     for batch, done in enumerate((8, 12, 14), 2):
         assert messages(video, Request(spec=LISTED, batch_size=8, listed=LONG, done=done))[1:] == whole[batch:]
+
+
+def test_what_lies_after_the_end_is_zero_and_not_shown(tmp_path: Path) -> None:
+    video = make(tmp_path / "a.mp4", CFR_30[:36])  # 1.2 s: five times at 4 fps
+    begun, *sent = batches(video, [Request(spec=toy.SPEC, batch_size=1)], ())
+    assert begun.order.tolist() == [0, 1]
+    assert [batch.shown.tolist() for batch in sent] == [[[True] * 4], [[True, False, False, False]]]
+    assert [bool(clip.any()) for batch in sent for clip in batch.clips[0]][1:] == [True] * 4 + [False] * 3
+
+
+def test_a_tap_sends_what_a_pass_alone_sends_and_knows_a_frame_that_does_not_come(tmp_path: Path) -> None:
+    video = make(tmp_path / "a.mp4", CFR_30)
+    requests = [Request(spec=toy.SPEC, batch_size=4), Request(spec=LISTED, batch_size=2, listed=LONG[:3])]
+    sent = list(decoded(video))
+
+    def tapped(taken: Sequence[DecodedFrame]) -> Iterator[Any]:
+        tap = FrameTap(requests)
+        yield from tap.begin(video)
+        for frame in taken:
+            yield from tap.take(frame)
+        yield from tap.end()
+
+    assert plain(tapped(sent)) == messages(video, *requests)
+    with pytest.raises(DamagedError, match=r"^the frame before 0\.033 s is missing"):
+        list(tapped(sent[1:]))
+    with pytest.raises(DamagedError, match="^1 frames are missing"):
+        list(tapped(sent[:110]))
+
+
+def test_a_salvaged_video_is_refused_for_its_gaps_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    video, asked = make(tmp_path / "a.mp4", CFR_30), Request(spec=toy.SPEC, batch_size=4)
+    timeline, whole = scan(video), messages(video, asked)
+
+    def damaged(path: Path) -> Timeline:
+        raise DamagedError("no times")
+
+    monkeypatch.setattr(frames, "scan", damaged)
+    monkeypatch.setattr(frames, "salvaged", lambda path: timeline)
+    assert plain(batches(video, [asked], (), "skip")) == whole
+    monkeypatch.setattr(frames, "salvaged", lambda path: replace(timeline, gaps=((4.0, 9.0, "truncated"),)))
+    with pytest.raises(MediaError, match=r"^4\.000 to 9\.000 s: truncated"):
+        list(batches(video, [asked], (), "skip"))
 
 
 @pytest.mark.parametrize("orientation", ["upright", "stored"])

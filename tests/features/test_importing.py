@@ -11,7 +11,7 @@ import pytest
 
 import stepline
 from stepline import paths
-from stepline.availability import Record, write_availability
+from stepline.availability import Record, read_manifest, write_availability
 from stepline.backbones.histogram import HistogramSpec
 from stepline.cli import main
 from stepline.datasets.folder import marked_id
@@ -73,6 +73,10 @@ def test_an_imported_bank_says_what_it_is_made_of(folder: Path) -> None:
     }
     bank = stepline.open_bank("videoclip", "coin")
     assert {video: blocks[0].source_sha256 for video, blocks in bank.blocks.items()} == digests
+    assert read_manifest(made / "manifests/coin.000.json") == {
+        video: {"status": "present", "reason": "", "n_rows": n, "source_sha256": digests[video]}
+        for video, n in (("a", 3), ("b", 4))
+    }
     assert np.array_equal(bank["b"], rows(4, 1))
     before = (made / "coin/000/features/c/0/0").read_bytes()
     assert import_folder(found, "videoclip", "coin", 3.2) == made
@@ -161,6 +165,7 @@ IMPORT = "^theirs/x.npy: the features of x "
         (lambda folder: np.save(folder / "x.npy", np.ones((3, 7), int)), r"not int64 \(3, 7\)$"),
         (lambda folder: np.save(folder / "x.npy", NAN), IMPORT + "are not finite in row 2$"),
         (lambda folder: np.save(folder / "x.npy", -1e300 * np.eye(7)), IMPORT + "are too large for float32 in row 0$"),
+        (lambda folder: np.save(folder / "x.npy", [[1e300], [np.inf]]), IMPORT + "are too large for float32 in row 0$"),
         (lambda folder: np.save(folder / "x.npy", np.array([1, None])), "has no 'frames_features'.*: no dictionary$"),
         (lambda folder: np.save(folder / "x.npy", rows(3, d=6)), IMPORT + "have 6 .* of a in .*a.npy have 7$"),
         (lambda folder: (folder / "x.npy").write_bytes(b"\x93NUMPY"), "^theirs/x.npy holds no features, or is damaged"),
@@ -192,6 +197,7 @@ def test_ids_stand_between_what_the_patterns_match_whatever_their_groups(folder:
     assert (list(found), found.skipped) == (["0123456789_", "aB_3-_7890z"], 1)
     np.save(folder / "COIN_a.mp4.npy", rows(2))
     assert list(Folder(folder, prefix="(COIN|YT)_", suffix=r"(\.mp4)")) == ["a"]
+    assert list(Folder(folder, prefix="(COIN|YT)_", suffix=r"(\.mp4)?")) == ["a"]
 
 
 def test_names_may_say_the_ids(folder: Path) -> None:

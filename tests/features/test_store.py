@@ -227,6 +227,7 @@ def with_index(**columns: list[object]) -> None:
         lambda: with_metadata(shape="six"),
         lambda: with_metadata(data_type="int32", fill_value=0),
         lambda: with_metadata(attributes={"spec": HALF.record()}),
+        lambda: with_metadata(attributes={"spec": SPEC.record() | {"label": "other"}}),
         lambda: with_metadata(data_type="no type"),
         lambda: with_metadata(codecs=[]),
         lambda: with_metadata(codecs=[{"name": "no codec"}]),

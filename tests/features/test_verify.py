@@ -40,6 +40,7 @@ def work() -> None:
         store.write(paths.features("mine", shard, SPEC), SPEC, parts, 0.5, sources=SOURCES)
         write_json(paths.features_manifest("mine", shard, SPEC), {"videos": {}})
     (FOLDER / "mine/texts/v").mkdir(parents=True)  # an encoder's
+    write_json(paths.text_manifest("mine", "v0", "steps", "a", SPEC), {})
     (FOLDER / "mine/000.parts").mkdir()
 
 
