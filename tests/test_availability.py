@@ -107,8 +107,8 @@ def test_only_what_changes_how_a_file_is_read_changes_what_it_is_known_by() -> N
     plain = Record(video="a", status="present", sha256="abc")
     assert plain.identity("upright") == plain.identity("stored") == "abc"
     turned, late = replace(plain, rotation=90), replace(plain, rotation=270, begin_s=2.0)
-    assert (turned.identity("upright"), turned.identity("stored")) == ("abc+90", "abc")
-    assert (late.identity("upright"), late.identity("stored")) == ("abc+270@2.000", "abc@2.000")
+    assert (turned.identity("upright"), turned.identity("stored")) == ("abc+90", "abc+0")
+    assert (late.identity("upright"), late.identity("stored")) == ("abc+270@2.000", "abc+0@2.000")
     assert replace(turned, stream=1).identity("upright") == "abc~1+90"
 
 

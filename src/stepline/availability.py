@@ -72,9 +72,9 @@ class Record:
 
         It is the file's sha256 with the header fields that change how it is read: ``<sha256>~1`` for its second video
         stream, ``<sha256>+90``, ``<sha256>@2.000``.
-        orientation: of the pictures; ``stored`` ignores the rotation.
+        orientation: of the pictures; with ``stored``, a video that has a rotation is ``<sha256>+0``.
         """
-        turned = f"+{self.rotation}" if self.rotation and orientation == "upright" else ""
+        turned = f"+{self.rotation if orientation == 'upright' else 0}" if self.rotation else ""
         stream = f"~{self.stream}" if self.stream else ""
         return f"{self.sha256}{stream}{turned}{f'@{self.begin_s:.3f}' if self.begin_s else ''}"
 

@@ -15,19 +15,25 @@ pytest.importorskip("cv2")
 from stepline import config, paths
 from stepline.availability import Record, read_manifest, write_availability
 from stepline.backbones.histogram import HistogramSpec
+from stepline.backbones.registry import FAMILIES
 from stepline.features.extract import Work, extract
 from stepline.io import read_json
+from stepline.media.decode import read_header
 from stepline.media.prepare import Media, prepare
 from stepline.media.process import Decoder
 from stepline.pipeline import STAGES
 from stepline.report.thumbnails import write_thumbnails
 from stepline.report.with_media import media_of
 from stepline.shots import Detection, detect
+from stepline.spec import FrameSpec
+from tests.features import toy
 from tests.features.test_extract import OPTIONS, present
-from tests.media.clips import CFR_25, LIMITS, make
+from tests.media.clips import CFR_25, LIMITS, make, turned
 
 CONFIG = config.validate({"datasets": {"mine": {"videos": "."}}})
 LISTED = Path("availability.json")
+HISTOGRAM = HistogramSpec()
+STORED = config.validate({"datasets": {"mine": {"videos": "."}}, "media": {"orientation": "stored"}})
 NOISE = np.random.default_rng(0).integers(0, 256, (3, 64, 320, 3), np.uint8)
 
 
@@ -56,8 +62,8 @@ def videos(tmp_path: Path) -> list[Record]:
     return records
 
 
-def features(folder: str, media: Media | None) -> None:
-    work = Work(spec=HistogramSpec(), store=Path(folder, "000"))
+def features(folder: str, media: Media | None, spec: FrameSpec = HISTOGRAM) -> None:
+    work = Work(spec=spec, store=Path(folder, "000"))
     lock = Path(folder, "lock")
     extract(LISTED, [work], Path(folder, "000.json"), lock=lock, limits=LIMITS, options=OPTIONS, media=media)
 
@@ -101,13 +107,34 @@ def test_media_that_are_there_are_not_made_again(videos: list[Record], passes: l
     assert (paths.media("mine") / "a/scores.parquet").stat().st_ino == kept
 
 
-def test_spans_and_pictures_that_are_not_turned_are_left_to_the_stages(tmp_path: Path, passes: list[str]) -> None:
+def test_a_turned_video_that_is_read_as_stored_gives_what_the_stages_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FAMILIES, "toy", "tests.features.toy")
+    plain = make(tmp_path / "plain.mp4", CFR_25, picture=lambda i: NOISE[i // 30])
+    path = turned(plain, tmp_path / "a.mp4", 90)
+    write_availability(LISTED, [replace(present(path), duration_s=3.0, rotation=read_header(path).rotation)])
+    media, spec = media_of(STORED, "mine", STAGES), replace(toy.SPEC, orientation="stored")
+    features("alone", None, spec)
+    features("together", media, spec)
+    assert Path("together/000/features/c/0/0").read_bytes() == Path("alone/000/features/c/0/0").read_bytes()
+    folder = paths.media("mine")
+    made = {file.name: file.read_bytes() for file in (folder / "a").iterdir()}
+    (folder / "a").rename("before")
+    prepare(LISTED, media, folder / "000.json", limits=LIMITS)
+    assert {file.name: file.read_bytes() for file in (folder / "a").iterdir()} == made
+
+
+def test_spans_other_readers_and_pictures_that_are_not_turned_are_left_to_the_stages(
+    tmp_path: Path, passes: list[str]
+) -> None:
     record = replace(present(make(tmp_path / "a.mp4", CFR_25)), spans=[[0.5, 1.5]], duration_s=3.0)
     write_availability(LISTED, [record])
     features("together", media_of(CONFIG, "mine", STAGES))
-    assert passes == ["batches a"]
-    stored = config.validate({"datasets": {"mine": {"videos": "."}}, "media": {"orientation": "stored"}})
-    assert media_of(stored, "mine", STAGES).next_of is None
+    write_availability(LISTED, [replace(record, spans=[])])
+    features("decord", media_of(CONFIG, "mine", STAGES), HistogramSpec(reader="decord"))
+    assert passes == ["batches a"] * 2
+    assert media_of(STORED, "mine", STAGES).next_of is None
     assert media_of(CONFIG, "mine", ("shots", "speech")).next_of is None
 
 

@@ -111,6 +111,18 @@ def without_audio_between(source: Path, target: Path, start_s: float, end_s: flo
     return target
 
 
+def turned(source: Path, target: Path, degrees: float, *, hflip: bool = False) -> Path:
+    """Copy the packets of the video with a display matrix."""
+    with av.open(str(source)) as before, av.open(str(target), "w") as after:
+        copied = after.add_stream_from_template(before.streams.video[0])
+        copied.set_display_rotation(degrees, hflip=hflip)
+        for packet in before.demux(video=0):
+            if packet.size:
+                packet.stream = copied
+                after.mux(packet)
+    return target
+
+
 def copy_from(source: Path, target: Path, start_s: float) -> Path:
     """Copy the packets from the last key frame before ``start_s`` on, with ``start_s`` as time 0: an edit list."""
     with av.open(str(source)) as before, av.open(str(target), "w") as after:

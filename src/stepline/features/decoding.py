@@ -122,7 +122,7 @@ def _outcomes(job: Job, decoder: Decoder, damaged: str) -> Iterator[Outcome]:
 
 def _with_media(job: Job, media: Beside, decoder: Decoder) -> Iterator[Outcome]:
     taps = Taps([FrameTap(job.requests), *([media.tap] if media.tap else [])])
-    asked = Path(job.record.path), media.begin(), (), True, media.track, taps
+    asked = Path(job.record.path), media.begin(), (), media.turned, media.track, taps
     for item in decoder(decode, *asked, duration_s=job.record.duration_s):
         yield item if isinstance(item, Begun | Batch | Refused) else OfMedia(item)
 

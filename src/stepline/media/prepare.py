@@ -95,12 +95,15 @@ class Making:
 
 
 class Beside:
-    """The media of one video from a pass that has other purposes too."""
+    """The media of one video from a pass that has other purposes too.
+
+    track, turned: as in ``one_pass.decode``, which the pass must use.
+    """
 
     def __init__(self, media: Media, record: Record) -> None:
         """Prepare the media; nothing is written yet."""
         self._making = Making(media, record)
-        self.track = media.track
+        self.track, self.turned = media.track, media.orientation == "upright"
         self._scores: Scores | None = None
         self.tap = self._making.next.tap if self._making.next else None
         self._stack = ExitStack()
