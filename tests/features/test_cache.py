@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepline import paths
+from stepline import aside, paths
 from stepline.availability import Record
 from stepline.backbones.histogram import HistogramSpec
 from stepline.cli import main
@@ -111,6 +111,15 @@ def test_a_failure_counts_until_the_run_ends(tmp_path: Path, monkeypatch: pytest
     }  # fmt: skip
     monkeypatch.setenv("STEPLINE_RUN", "second")
     assert not cache(tmp_path).has(RECORD)
+
+
+def test_a_store_that_a_kill_left_aside_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both(cache(tmp_path))
+    left = tmp_path / "-".join([f"{aside.PREFIX}{aside._HOST[0]}", aside._HOST[1], "x"]) / aside.OLD
+    left.mkdir(parents=True)
+    (tmp_path / "000").rename(left / "000")
+    monkeypatch.setattr(aside, "_swept", set())
+    assert cache(tmp_path).has(RECORD)
 
 
 def test_rows_that_are_computed_again_are_staged_once_all_are_there(tmp_path: Path) -> None:

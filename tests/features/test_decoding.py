@@ -8,7 +8,7 @@ from fractions import Fraction
 from multiprocessing import active_children
 from pathlib import Path
 from threading import active_count
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -19,9 +19,10 @@ pytest.importorskip("cv2")
 from stepline.availability import Record
 from stepline.backbones.histogram import HistogramSpec
 from stepline.features import decoding
-from stepline.features.decoding import Ended, Job
+from stepline.features.decoding import Ended, Job, Left
 from stepline.features.frames import Batch, Begun, Refused, Request, batches
-from stepline.media.decode import MediaError
+from stepline.media.decode import DamagedError, MediaError
+from stepline.media.prepare import Beside
 from stepline.media.process import Decoder, Limits
 from tests.features import toy
 from tests.features.test_extract import present
@@ -89,6 +90,37 @@ def test_a_fault_of_the_decoder_is_an_error_of_its_video(tmp_path: Path) -> None
     ends = dict(decoded([job(path, faulty), job(path)], LIMITS, 2))
     assert re.fullmatch(r"the decoder failed: KeyError in frames\.py, line \d+: 'none'", str(ends[0]))
     assert ends[1] == Ended()
+
+
+def test_a_job_decodes_for_its_video_s_length_its_spans_and_what_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def noted(self: Decoder, work: Any, video: Path, *rest: Any, **limits: Any) -> Iterator[Any]:
+        asked.append((work, video, *rest, limits))
+        yield from ()
+
+    monkeypatch.setattr(Decoder, "__call__", noted)
+    (tmp_path / "a.mp4").touch()
+    record = replace(present(tmp_path / "a.mp4"), duration_s=7.0, spans=[[1.0, 2.0]])
+    assert list(decoding.decoded([Job(record, [ONE])], [Decoder(LIMITS)], "skip")) == [(0, Ended())]
+    assert asked == [(batches, tmp_path / "a.mp4", [ONE], [[1.0, 2.0]], "skip", {"duration_s": 7.0})]
+
+
+def test_after_damage_all_rows_are_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make(tmp_path / "a.mp4", CFR_25)
+
+    def damaged(*_: Any) -> Iterator[Any]:
+        raise DamagedError("a frame is missing")
+        yield
+
+    monkeypatch.setattr(decoding, "_with_media", damaged)
+    some = Job(present(path), [replace(ONE, done=3)], cast(Beside, object()))
+    with decoding.decoders(LIMITS, 1) as processes:
+        said = [message for _, message in decoding.decoded([some], processes)]
+    assert said[0] == Left()
+    assert sum(len(message.clips) for message in said if isinstance(message, Batch)) == 15
 
 
 def test_a_consumer_that_stops_leaves_no_process_behind(tmp_path: Path) -> None:

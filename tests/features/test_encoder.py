@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+import torch
 
 from stepline import devices
 from stepline.backbones import file
@@ -59,6 +60,24 @@ def test_a_function_sees_what_a_network_sees() -> None:
     assert Function(SPEC, means, None).batch_size == Network(SPEC, toy.Means(), "cpu", None).batch_size == 4
 
 
+class Pixel(torch.nn.Module):
+    """One pixel of one frame, half of the time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropout = torch.nn.Dropout()
+
+    def forward(self, clips: torch.Tensor) -> torch.Tensor:
+        return self.dropout(clips[:, :, 1, 3, 5])
+
+
+def test_the_axes_of_clips_are_batch_colour_time_height_and_width_and_nothing_is_dropped() -> None:
+    pixels, shown = clips()
+    wanted = (pixels[:, 1, 3, 5] / 255 - SPEC.mean) / SPEC.std
+    for encoder in (Function(SPEC, lambda inputs: inputs[:, :, 1, 3, 5], None), Network(SPEC, Pixel(), "cpu", None)):
+        np.testing.assert_allclose(encoder(pixels, shown), wanted, rtol=1e-5)
+
+
 def test_a_network_computes_in_the_precision_of_the_spec() -> None:
     whole, half = (
         Network(replace(toy.SPEC, compute=compute), toy.load(toy.SPEC, {}), "cpu", None)(*clips())
@@ -74,6 +93,7 @@ def test_a_network_computes_in_the_precision_of_the_spec() -> None:
         (lambda x: x.mean((2, 3, 4))[:1], "its output pooled has the shape (1, 3), not (2, 3)"),
         (lambda x: x.mean((2, 3, 4)) * np.nan, "its output pooled has values that are not finite"),
         (lambda x: x.mean((2, 3, 4)) * 1e7, "its output pooled reaches "),
+        (lambda x: np.full((2, 3), -7e4, np.float32), "its output pooled reaches 70000"),
         (lambda x: x[9], "its network fails: IndexError: index 9 is out of bounds"),
         (lambda x: [object()], "its network fails: TypeError: "),
     ],
@@ -94,6 +114,8 @@ def test_what_a_file_gives_decides(tmp_path: Path) -> None:
     network = own(tmp_path, "from tests.features.toy import Means\n    return Means()")
     assert isinstance(function, Function)
     assert isinstance(network, Network)
+    assert own(tmp_path, "return lambda clips: clips.mean((2, 3, 4))", batch_size=3).batch_size == 3
+    assert own(tmp_path, "from tests.features.toy import Means\n    return Means()", batch_size=5).batch_size == 5
     np.testing.assert_allclose(function(*clips()), network(*clips()), rtol=1e-5)
 
 

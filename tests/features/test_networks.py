@@ -30,6 +30,7 @@ from stepline.features.extract import Work
 from stepline.features.network import Network
 from stepline.media.decode import DamagedError, frames
 from stepline.media.timeline import scan
+from stepline.paths import computing
 from stepline.spec import ClipSpec, FrameSpec
 from tests import forked
 from tests.conftest import ROOT
@@ -423,6 +424,38 @@ def test_an_interrupt_of_a_network_that_is_computed_alone_forgets_nothing(tmp_pa
 
 LISTED = replace(TOY, name="listed", placement="middles")
 CLIPS = {"a": [(i / 10, 3 - i / 10) for i in range(9)], "b": [(0.2, 1.0)]}
+
+
+def test_rows_that_were_staged_before_an_error_are_not_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    each = replace(TOY, hop=1)
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+    store(tmp_path, Work(spec=each, store=tmp_path / "whole"), batch_size=2)
+    monkeypatch.setattr(cache, "CHUNK", 4)
+    forward, computed, most = toy.Toy.forward, [0], [4]
+
+    def counted(self: toy.Toy, clips: torch.Tensor) -> torch.Tensor:
+        computed[0] += len(clips)
+        assert computed[0] <= most[0], "no more"
+        return forward(self, clips)
+
+    monkeypatch.setattr(toy.Toy, "forward", counted)
+    with pytest.raises(StoreError, match="no more"):
+        store(tmp_path, work(tmp_path, each), batch_size=2)
+    computed[0], most[0] = 0, 8
+    store(tmp_path, work(tmp_path, each), batch_size=2)
+    assert computed == [8]
+    assert bank(tmp_path, each).rows["a"].tobytes() == Bank.open([tmp_path / "whole"], each).rows["a"].tobytes()
+
+
+def test_what_a_kill_left_beside_complete_rows_goes(tmp_path: Path) -> None:
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+    store(tmp_path, work(tmp_path, TOY))
+    mark = computing(work(tmp_path, TOY).store)
+    mark.write_text("alone")
+    store(tmp_path, work(tmp_path, TOY))
+    assert not mark.exists()
 
 
 @pytest.mark.slow

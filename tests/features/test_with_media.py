@@ -16,6 +16,7 @@ from stepline import config, paths
 from stepline.availability import Record, read_manifest, write_availability
 from stepline.backbones.histogram import HistogramSpec
 from stepline.backbones.registry import FAMILIES
+from stepline.features.cache import FeatureCache
 from stepline.features.extract import Work, extract
 from stepline.io import read_json
 from stepline.media.decode import read_header
@@ -96,6 +97,18 @@ def test_one_pass_gives_what_the_stages_give(videos: list[Record], passes: list[
     assert sorted(passes) == ["decode cut", "decode_salvaged cut"]
     for file in ("000/features/c/0/0", "000/index.parquet", "000.json"):
         assert Path("together", file).read_bytes() == Path("alone", file).read_bytes()
+
+
+def test_media_of_a_pass_that_ends_early_are_abandoned(videos: list[Record], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FeatureCache, "add", failing)
+    media = media_of(CONFIG, "mine", STAGES)
+    with pytest.raises(OSError, match="full"):
+        features("together", media)
+    assert [path.name for path in paths.media("mine").rglob("*") if path.name != ".locks"] == []
+
+
+def failing(*_: Any) -> int:
+    raise OSError("full")
 
 
 def test_media_that_are_there_are_not_made_again(videos: list[Record], passes: list[str]) -> None:
