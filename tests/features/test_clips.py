@@ -275,6 +275,7 @@ class TestReadable:
         [
             (SECONDS, (), (), [*range(10)], [0] * 10, ()),
             (SECONDS, (LOST,), (), [0, 1, 2, *range(5, 10)], [0] * 3 + [1] * 5, [[0, 3], [5, inf]]),
+            (SECONDS, ((3.0, 4.0, "lost"),), (), [0, 1, 2, *range(4, 10)], [0] * 3 + [1] * 6, [[0, 3], [4, inf]]),
             (SECONDS, (LOST,), [[2, 6], [8, 10]], [2, 5, 8, 9], [0, 1, 2, 2], [[2, 3], [5, 6], [8, 10]]),
             (SECONDS, (LOST,), [[3, 5], [6, 8]], [6, 7], [0, 0], [[6, 8]]),
             (SECONDS, (CUT,), (), [*range(10)], [0] * 10, [[0, 10]]),
@@ -313,8 +314,9 @@ class TestReadable:
 
     def test_what_ends_with_the_frames_of_a_cut_video_is_not_lost(self) -> None:
         assert self.found(self.LISTED, self.CUT, listed=[(8, 10), (9, 11)]).rows.k.tolist() == [0]
-        before = replace(self.CLIPS, hop=1, offset=-2, tail="zero")
-        assert self.found(before, self.CUT).rows.k.tolist() == [*range(10)]
+        after = replace(self.CLIPS, hop=1, tail="zero")
+        assert self.found(after, self.CUT).rows.k.tolist() == [*range(8)]
+        assert self.found(replace(after, offset=-2), self.CUT).rows.k.tolist() == [*range(10)]
 
     def test_frames_before_the_start_are_no_lost_frames_at_the_end(self) -> None:
         found = self.found(replace(self.CLIPS, hop=1, offset=-2, tail="zero"), (9.5, 10.0, "lost"))

@@ -87,6 +87,13 @@ def test_a_lag_is_found_by_time(hops_s: tuple[float, float], lag_s: float, noise
     assert found.mean_at_lag > 0.99
 
 
+def test_the_lengths_of_rows_move_no_lag() -> None:
+    lengths = np.random.default_rng(3).uniform(0.01, 100, (2, 90, 1)).astype(np.float32)
+    seconds = np.arange(90)
+    of_any_length = (timed(scene(seconds) * lengths[0]), timed(scene(seconds + 0.3) * lengths[1]))
+    assert the(compare(*of_any_length)).lag_s == the(compare(timed(scene(seconds)), timed(scene(seconds + 0.3)))).lag_s
+
+
 def test_of_lags_that_fit_as_well_the_nearest_to_zero_is_taken() -> None:
     turning = np.eye(2)[np.arange(40) % 2]
     assert the(compare(timed(turning), timed(turning))).lag_s == 0

@@ -436,6 +436,7 @@ def test_banks_are_opened_by_name(remote: str) -> None:
         store.write(located(paths.features(dataset, shard, SPEC), remote), SPEC, {dataset + shard: rows(3)}, HOP_S)
     spec = f"{SPEC.name}/{SPEC.id}"
     put(f"{remote}/{spec}/manifests/mine.000.json", b"{}")  # of a copy of all of features/
+    put(f"{remote}/{spec}/mine/texts/a/spec.json", b"{}")
     for name in (SPEC.name, spec, f"features/{spec}"):
         assert stepline.open_bank(name, "mine", root=remote).videos == {"mine000", "mine001"}
     with pytest.raises(StoreError, match=r"has more than one dataset: name one of mine, other$"):

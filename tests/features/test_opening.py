@@ -48,6 +48,9 @@ def test_a_backbone_stands_for_the_spec_that_is_configured(folder: Path, tmp_pat
         assert stepline.open_bank(SPEC.name, "yours").videos == {"d"}
         assert stepline.open_bank(folder, "mine").spec == SPEC.record()
         assert stepline.open_bank(f"{SPEC.name}/{other.id}", "mine").spec == other.record()
+    write_json(paths.current_specs(SPEC.name), {"mine": SPEC.id, "yours": other.id})
+    with pytest.raises(StoreError, match="has more than one spec: name one of "):
+        stepline.open_bank(SPEC.name)
     write_json(paths.current_specs(SPEC.name), {"mine": SPEC.id})
     assert stepline.open_bank(SPEC.name).spec == SPEC.record()
     assert stepline.open_bank(SPEC.name, "yours").spec == other.record()  # the only one with this data set

@@ -77,6 +77,11 @@ def test_a_video_that_is_there_is_not_decoded_again(
     keep(SPEC, LISTED | {"a": [(0.0, 1.0)]}, videos, folder)
     assert asked == ["b", "a"]
     assert len(list(folder.iterdir())) == 2
+    keep(replace(SPEC, orientation="stored"), LISTED, videos, folder)
+    assert asked == ["b", "a", "a", "b"]
+    changed = {video: replace(record, begin_s=1.0) for video, record in videos.records.items()}
+    keep(replace(SPEC, orientation="stored"), LISTED, replace(videos, records=changed), folder)
+    assert asked == ["b", "a", "a", "b", "a", "b"]
 
 
 def test_a_disk_that_is_too_small_is_one_line(videos: Videos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

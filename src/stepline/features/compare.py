@@ -105,7 +105,7 @@ def _compare(video: str, coarse: tuple[Rows, float], fine: tuple[Rows, float], s
         n_rows=len(cosines),
         mean=_mean(cosines),
         least=float(cosines.min()) if len(cosines) else nan,
-        least_s=float(times_s[there][cosines.argmin()]) if len(cosines) else nan,
+        least_s=float(times_s[cosines.argmin()]) if len(cosines) else nan,
         lag_s=sign * late_s + 0.0,
         mean_at_lag=_mean(_cosines(rows[still], moved)),
     )
