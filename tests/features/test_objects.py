@@ -428,6 +428,7 @@ def test_large_files_are_sent_in_parts(there: Remote, storage: ObjectStorage, mo
     store.write(there, SPEC, {"a": whole}, HOP_S)
     parts = [each for each in storage.asked if each.method == "PUT" and "partNumber" in each.path]
     assert len(parts) > 1
+    assert [each.path for each in storage.asked if each.method == "PUT"][-1].endswith("/index.parquet")
     assert np.array_equal(Bank.open([there], SPEC)["a"], whole)
 
 
