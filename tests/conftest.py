@@ -87,6 +87,12 @@ def parity() -> Path:
     return _shared("STEPLINE_PARITY", "parity", "the reference outputs")
 
 
+@pytest.fixture(scope="session")
+def papers() -> Path:
+    """The text of the papers."""
+    return _shared("STEPLINE_PAPERS", "papers", "the text of the papers")
+
+
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test runs in a folder of its own and with no mirror, key or configuration of the user's."""
