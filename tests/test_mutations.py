@@ -4,13 +4,14 @@ import pytest
 
 from tests.mutations import ROOT, Mistake, mistakes
 
-LEAST = 230
+LEAST = 270
 
 
 @pytest.mark.parametrize("mistake", mistakes(), ids=lambda mistake: mistake.file)
 def test_a_mistake_can_be_planted_and_its_tests_exist(mistake: Mistake) -> None:
     planted = mistake.planted()
-    compile(planted, mistake.file, "exec")
+    if mistake.file.endswith(".py"):
+        compile(planted, mistake.file, "exec")
     assert mistake.new != mistake.old
     for test in mistake.tests:
         file, _, name = test.partition("::")
