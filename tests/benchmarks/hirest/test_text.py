@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stepline.benchmark import UnavailableError
 from stepline.benchmarks.hirest import texts
+from stepline.benchmarks.hirest.methods import text as module
 from stepline.benchmarks.hirest.methods.text import TextMoments, TextRetrieval, TextSegments
 from stepline.datasets import hirest
 from stepline.datasets.hirest import Pair, Step, Subtitle
@@ -200,6 +201,11 @@ class TestMoments:
     @pytest.mark.parametrize(("duration_s", "moment"), [(62.6, (14, 46)), (63.4, (14, 46)), (0.3, (0, 0))])
     def test_the_duration_is_rounded(self, duration_s: float, moment: tuple[float, float]) -> None:
         assert self.moment("tfidf", [(30, 32, "cut")], duration_s=duration_s) == moment
+
+    def test_cosines_that_differ_by_rounding_are_a_tie(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        vectors = np.array([[1.0], [0.5], [0.5 + 1e-13]])
+        monkeypatch.setattr(module, "_encoder", lambda inputs, every: lambda listed, documents: vectors)
+        assert self.moment("tfidf", [(20, 22, "cut"), (40, 42, "mix")]) == (4, 36)
 
     @pytest.mark.parametrize("by", ["tfidf", "minilm"])
     def test_every_moment_of_a_video_with_a_transcript_is_predicted(self, releases: None, words: None, by: str) -> None:
