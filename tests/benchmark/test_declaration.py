@@ -296,6 +296,8 @@ class TestSameAs:
         line = made.declared.tables[0].lines[-1]
         assert (line.entry, line.method, line.note) == ("four", "Four", "an entry with its line")
         assert (line.releases, line.contexts) == (("first",), (None,))
+        changed = tiny(tmp_path / "changed", content, entries={"four": {"method": "Five"}})
+        assert changed.declared.tables[0].lines[-1].method == "Five"
 
     @pytest.mark.parametrize(
         ("content", "line"),

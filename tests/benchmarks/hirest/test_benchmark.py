@@ -13,6 +13,7 @@ from stepline.asr.transcript import Sentence, write
 from stepline.availability import write_manifest
 from stepline.benchmark import Job
 from stepline.benchmarks.hirest import texts
+from stepline.benchmarks.hirest.captions import CORPUS
 from stepline.benchmarks.hirest.kinds import FILES, KINDS
 from stepline.benchmarks.hirest.metrics import CAPTIONS, METRICS, MOMENTS, RETRIEVAL, SEGMENTS, split_of
 from stepline.datasets.hirest import statistics
@@ -106,6 +107,17 @@ PRINTED = {
 """Settings and how they are printed."""
 
 
+def test_each_entry_has_a_line_and_each_metric_a_column_once_in_order() -> None:
+    """What is scored as predicted stands behind the rest. Without the authors' labels, mIoU of test has no column."""
+    made = plan()
+    order, columns = [*METRICS], list[str]()
+    for table in made.declared.tables:
+        assert [*table.metrics] == sorted({*table.metrics}, key=lambda each: ("raw" in each, order.index(each)))
+        columns += table.metrics
+    assert METRICS.keys() - {*columns} == {"test_miou"}
+    assert {line.entry for table in made.declared.tables for line in table.lines} == made.entries.keys()
+
+
 def test_a_line_prints_what_its_entry_is_set_to() -> None:
     made = plan()
     for table in made.declared.tables:
@@ -124,6 +136,7 @@ def test_a_line_prints_what_its_entry_is_set_to() -> None:
                 assert key == "audio" or other_clips or PRINTED[key][value] in words, (key, words)
             if line.modality.endswith(" audio"):
                 assert line.modality == f"{'with' if 'speech' in entry.sees else 'without'} audio"
+            assert (line.setting == "oracle") == ("steps" in entry.sees)
             if line.setting != "baseline":
                 assert ("train" in entry.sees) == (line.setting == "fine-tuned"), words
 
@@ -133,11 +146,17 @@ def test_means_and_scores_from_0_to_1_are_no_percentages() -> None:
     assert others == {name for name, metric in METRICS.items() if "(" in metric.title}
 
 
-def test_a_definition_names_the_threshold_and_the_option_of_its_metric() -> None:
+def test_a_definition_says_the_rule_and_the_option_of_its_metric() -> None:
     for name, metric in (MOMENTS | SEGMENTS).items():
         named = re.findall(r" (?:of at least|is above) (\d\.\d)", metric.definition)
         assert named == re.findall(r"@(\d\.\d)", metric.title) == [f"0.{each}" for each in re.findall(r"_0(\d)$", name)]
         assert ("preprocess_moment_bounds" in metric.definition) == bool(metric.options), name
+    for name, metric in RETRIEVAL.items():
+        assert f"first {name.split('_')[0][1:]} of the pool" in metric.definition
+    for name, metric in CAPTIONS.items():
+        measure = name.removeprefix(f"{split_of(name)}_")
+        assert ("as one corpus" in metric.definition) == (measure in CORPUS), name
+        assert ("one reference" in metric.definition) == (measure != "clip_score"), name
 
 
 class TestTranscripts:
@@ -301,6 +320,9 @@ def test_frames_are_read_where_captions_are_scored() -> None:
         made, scored = job(entry)
         (bank,) = made.footage["hirest"].inputs("planted")
         assert (bank in made.score_inputs(scored)) == read
+    write_labels()
+    made, scored = job("frequent")
+    assert {bank, Path("datasets/hirest/labels/release.json")} <= {*made.score_inputs(scored)}
 
 
 @pytest.mark.usefixtures("banks")
@@ -328,13 +350,15 @@ class TestSpec:
             return replace(tower(benchmark, key), name=key, normalise=key != "mil_nce")
 
         monkeypatch.setattr(texts, "tower", named)
+        monkeypatch.setattr(texts, "with_weights", lambda spec: replace(spec, weights_sha256=(("of", spec.name),)))
         for entry, key, normalise in (
             ("clip-4", "clip", True),
             ("mil-nce", "mil_nce", False),
             ("joint-silent", "eva_clip", False),
         ):
             made, read = job(entry)
-            assert {name: each["normalise"] for name, each in made.record(read)["texts"].items()} == {key: normalise}
+            ((name, found),) = made.record(read)["texts"].items()
+            assert (name, found["normalise"], found["weights_sha256"]) == (key, normalise, (("of", key),))
 
     @pytest.mark.usefixtures("banks")
     def test_transcripts_and_encoders_of_texts_are_of_it(self) -> None:
