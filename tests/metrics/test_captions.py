@@ -53,6 +53,7 @@ segments = st.lists(st.tuples(st.lists(captions, min_size=1, max_size=3), captio
         ("you cannot stop, you're gonna stir", "you can not stop you 're gon na stir"),
         ("I'm done, you'd see; they'll wanna eat", "i 'm done you 'd see they 'll wan na eat"),
         ("we've gotta try oil vs. butter", "we 've got ta try oil vs. butter"),
+        ("add ‘salt’—then “oil”", "add salt then oil"),
         ("¼ or ¾ cup, ⅓ or ⅔ tsp", "1/4 or 3/4 cup 1/3 or 2/3 tsp"),
         ("3 o'clock at the jalapeno's side", "3 o'clock at the jalapeno 's side"),
         ("cool to -5 or 1 -2 degrees", "cool to -5 or 1 -2 degrees"),

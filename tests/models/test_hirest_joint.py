@@ -117,6 +117,19 @@ def test_a_frame_is_inside_or_not_and_an_end_or_not() -> None:
     assert torch.equal(rows, model.inside.weight[inside] + model.boundary.weight[ends])
 
 
+def test_activations_are_those_of_the_release() -> None:
+    def gelu(rows: Any) -> Any:
+        return rows * (1 + torch.erf(rows / 2**0.5)) / 2
+
+    model, rows = network(), 3 * torch.randn(4, SIZES["hidden"], generator=torch.Generator().manual_seed(0))
+    decoder, layer = model.decoder, model.encoder.layers[0].feed_forward
+    time, tanh = rows[:, :1], model.time[0](rows[:, :1]).tanh()
+    said = decoder.transform_norm(gelu(decoder.transform(rows)))
+    assert torch.allclose(model.time(time), model.time[2](tanh), atol=1e-6)
+    assert torch.allclose(layer(rows), layer.norm(rows + layer.outer(gelu(layer.inner(rows)))), atol=1e-6)
+    assert torch.allclose(decoder._logits(rows), said @ decoder.words.weight.T + decoder.bias, atol=1e-5)
+
+
 def test_training_drops_out_of_every_part_and_released_masks_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     attend = torch.nn.functional.scaled_dot_product_attention

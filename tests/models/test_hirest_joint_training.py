@@ -1,7 +1,7 @@
 """Training of the joint model of HiREST: batches, rates, resuming, and that it learns what there is to learn."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -171,6 +171,21 @@ def test_a_fit_begins_with_the_given_weights(monkeypatch: pytest.MonkeyPatch) ->
     assert begun[1] == (Path("clip4caption"), CONFIG)
 
 
+def test_a_fit_has_the_batches_of_its_seed_in_the_asked_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Any] = []
+    monkeypatch.setattr(hirest_joint_training, "fit_head", lambda *_, batches, **how: begun.append(first(batches)))
+
+    def first(batches: Iterator[Any]) -> list[list[int]]:
+        return [batch.tolist() for batch in islice(batches, 8)]
+
+    options: list[tuple[Any, int, int]] = [("proportional", 4, 0), ("proportional", 4, 1), ("alternating", 3, 1)]
+    for mixing, size, seed in options:
+        val, path = examples(3, seed=1), Path("it")
+        fit_joint(CONFIG, examples(), val, path, mixing=mixing, batch_size=size, seed=seed)
+        assert begun[-1] == first(mixed((6, 11, 12), size, mixing, seed))
+    assert begun[0] != begun[1]
+
+
 def test_what_a_task_has_no_part_in_is_left_alone() -> None:
     """torch's AdamW skips parameters without a gradient: they do not even decay."""
     plain = [replace(each, boundaries=(), steps=(), captions=()) for each in examples()]
@@ -205,6 +220,8 @@ def test_each_option_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     for option in ({}, *own):
         fit_joint(CONFIG, examples(), examples(3, seed=1), Path("it"), resume="it", **option)
     assert len({*begun}) == 5
+    fit_joint(CONFIG, examples(), examples(3, seed=1), Path("it"))
+    assert not begun[-1]
 
 
 def test_without_speech_nothing_is_asked_of_it() -> None:
