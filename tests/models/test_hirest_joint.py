@@ -130,6 +130,18 @@ def test_activations_are_those_of_the_release() -> None:
     assert torch.allclose(decoder._logits(rows), said @ decoder.words.weight.T + decoder.bias, atol=1e-5)
 
 
+def test_rows_attend_to_a_memory_with_the_configured_heads() -> None:
+    part, draw = network().encoder.layers[0].attention, torch.Generator().manual_seed(0)
+    rows, memory = (torch.randn(1, n, SIZES["hidden"], generator=draw) for n in (3, 5))
+    theirs = torch.nn.MultiheadAttention(SIZES["hidden"], SIZES["heads"], batch_first=True)
+    projected = part.query, part.key, part.value
+    theirs.in_proj_weight.data = torch.cat([each.weight for each in projected])
+    theirs.in_proj_bias.data = torch.cat([each.bias for each in projected])
+    theirs.out_proj = part.output
+    expected = part.norm(rows + theirs(rows, memory, memory)[0])
+    assert torch.allclose(part(rows, part.memory(memory), None), expected, atol=1e-5)
+
+
 def test_training_drops_out_of_every_part_and_released_masks_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     attend = torch.nn.functional.scaled_dot_product_attention
