@@ -120,6 +120,7 @@ class TestEntries:
 
     def test_a_setting_may_be_left_out_where_its_kind_says_so(self, tmp_path: Path) -> None:
         made = tiny(tmp_path).entries
+        assert [*made] == ["three", "drawn", "fitted", "people", "four"]
         assert made["three"].settings == {"number": 3}
         assert made["four"].sees == ("train", "truth")
 
@@ -259,7 +260,8 @@ class TestConfigured:
         self, tmp_path: Path, changes: dict[str, Any], protocol: str
     ) -> None:
         made = tiny(tmp_path, entries={"four": changes})
-        assert {line.protocol for _, line, _ in made.lines() if line.entry == "four"} == {protocol}
+        note = changes.get("note", "an entry with its line")
+        assert {(line.protocol, line.note) for _, line, _ in made.lines() if line.entry == "four"} == {(protocol, note)}
 
     def test_a_line_that_it_gives_to_another_entry_is_not_the_papers(self, tmp_path: Path) -> None:
         made = tiny(tmp_path, entries={"three-again": {"same_as": "four"}})

@@ -24,6 +24,7 @@ def test_each_true_segment_is_found_once_and_what_is_not_found_is_a_miss() -> No
 def test_what_begins_together_stands_by_its_end() -> None:
     said = Timed(5, 9), Timed(5, 7), Timed(1, 20)
     assert [each.end_s for each in judge((), said, labelled=False).predicted] == [20, 7, 9]
+    assert judge(TRUE[::-1], (), labelled=False).truth == TRUE
 
 
 def test_labels_agree_before_overlaps_are_compared() -> None:

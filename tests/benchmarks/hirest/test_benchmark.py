@@ -13,6 +13,7 @@ from stepline.asr.transcript import Sentence, write
 from stepline.availability import write_manifest
 from stepline.benchmark import Job
 from stepline.benchmarks.hirest import texts
+from stepline.benchmarks.hirest.benchmark import ENCODED
 from stepline.benchmarks.hirest.captions import CORPUS
 from stepline.benchmarks.hirest.kinds import FILES, KINDS
 from stepline.benchmarks.hirest.metrics import CAPTIONS, METRICS, MOMENTS, RETRIEVAL, SEGMENTS, split_of
@@ -447,6 +448,13 @@ def test_meteor_that_is_not_wanted_is_missing() -> None:
     need = Need("config", "hirest.metrics.meteor", "true")
     assert plan({"metrics": {"meteor": False}}).missing_of("val_meteor") == [need]
     assert need not in plan().missing_of("val_meteor")
+
+
+def test_jobs_have_the_environment_of_what_they_read() -> None:
+    for name, kind in KINDS.items():
+        reads = "vision" if name in ENCODED else "text" if "by" in kind.settings else "core"
+        assert kind.environment == ("media" if kind.decoded else reads), name
+        assert kind.gpu == name.startswith("joint")
 
 
 def test_captions_are_scored_where_java_is() -> None:

@@ -268,6 +268,11 @@ class TestSegments:
             assert (len(each.segments) == 1) == (each.video in SILENT)
 
 
+def test_sentences_that_begin_together_stay_in_the_order_of_the_file() -> None:
+    said = module._said(read("tfidf", {"a": [(5, 9, "c"), (2, 8, "a"), (2, 4, "b")]}), "a")
+    assert [line.text for line in said["a"]] == ["a", "b", "c"]
+
+
 @pytest.mark.usefixtures("releases")
 def test_minilm_needs_packages_unless_each_rule_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stepline.needs.find_spec", lambda name: None)
