@@ -50,7 +50,9 @@ class TestTables:
         )
 
     def test_a_table_may_stand_in_a_file_of_another_name(self, tmp_path: Path) -> None:
-        made = tiny(tmp_path, declared(tables={"1b": {"title": "T", "metrics": ["n"], "target": "table1"}}))
+        other = {"title": "T", "metrics": ["n"], "target": "table1", "task": "counting"}
+        made = tiny(tmp_path, declared(tables={"1b": other}))
+        assert [each.task for each in made.declared.tables] == ["", "", "counting"]
         assert [(each.name, each.file) for each in made.declared.tables] == [
             ("1", "table1"),
             ("2", "table2"),
@@ -58,6 +60,13 @@ class TestTables:
         ]
         assert made.all_tables() == ["table1", "table2"]
         assert made.table_title("table1") == "Guesses; T"
+
+    def test_the_line_of_an_entry_may_stand_in_the_file_of_another_table(self, tmp_path: Path) -> None:
+        moved = {"table": "table1", "same_as": "four", "target": "table2"}
+        tables = tiny(tmp_path, declared(entries={"again": moved})).declared.tables
+        assert [(each.name, each.file) for each in tables] == [("1", "table1"), ("2", "table2"), ("1", "table2")]
+        assert [line.entry for line in tables[-1].lines] == ["four"]
+        assert "four" not in [line.entry for line in tables[0].lines]
 
     @pytest.mark.parametrize(
         ("changes", "line"),
@@ -111,6 +120,7 @@ class TestEntries:
 
     def test_a_setting_may_be_left_out_where_its_kind_says_so(self, tmp_path: Path) -> None:
         made = tiny(tmp_path).entries
+        assert [*made] == ["three", "drawn", "fitted", "people", "four"]
         assert made["three"].settings == {"number": 3}
         assert made["four"].sees == ("train", "truth")
 
@@ -250,7 +260,13 @@ class TestConfigured:
         self, tmp_path: Path, changes: dict[str, Any], protocol: str
     ) -> None:
         made = tiny(tmp_path, entries={"four": changes})
-        assert {line.protocol for _, line, _ in made.lines() if line.entry == "four"} == {protocol}
+        note = changes.get("note", "an entry with its line")
+        assert {(line.protocol, line.note) for _, line, _ in made.lines() if line.entry == "four"} == {(protocol, note)}
+
+    def test_a_line_that_it_gives_to_another_entry_is_not_the_papers(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path, entries={"three-again": {"same_as": "four"}})
+        named = {(line.entry, line.protocol) for _, line, _ in made.lines() if line.method == "Three, again"}
+        assert named == {("four", "beyond")}
 
     def test_a_line_that_it_adds_is_not_the_papers(self, tmp_path: Path) -> None:
         made = tiny(tmp_path, entries={"again": {"table": "table1", "same_as": "four", "protocol": "paper"}})
@@ -282,6 +298,8 @@ class TestSameAs:
         line = made.declared.tables[0].lines[-1]
         assert (line.entry, line.method, line.note) == ("four", "Four", "an entry with its line")
         assert (line.releases, line.contexts) == (("first",), (None,))
+        changed = tiny(tmp_path / "changed", content, entries={"four": {"method": "Five"}})
+        assert changed.declared.tables[0].lines[-1].method == "Five"
 
     @pytest.mark.parametrize(
         ("content", "line"),

@@ -21,6 +21,12 @@ def test_each_true_segment_is_found_once_and_what_is_not_found_is_a_miss() -> No
     ]  # fmt: skip
 
 
+def test_what_begins_together_stands_by_its_end() -> None:
+    said = Timed(5, 9), Timed(5, 7), Timed(1, 20)
+    assert [each.end_s for each in judge((), said, labelled=False).predicted] == [20, 7, 9]
+    assert judge(TRUE[::-1], (), labelled=False).truth == TRUE
+
+
 def test_labels_agree_before_overlaps_are_compared() -> None:
     assert verdicts(Timed(20, 30, "cut"), Timed(22, 30, "fry"))[1:3] == [
         (20, "cut", "false positive"),

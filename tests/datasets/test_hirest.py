@@ -54,7 +54,10 @@ CONTENT: dict[str, Any] = {
     },
     CATEGORIES: {"prompt_to_cat": {"Cook": "Food"}, "video_to_cat": {"a.mp4": "Food"}},
 }
-TRUE = {"Bake": {"t2.mp4": record(bounds=(2, 61)), "t1.mp4": WHOLE}, "Air": {"t0.mp4": record(bounds=(4, 8))}}
+TRUE = {
+    "Bake": {"t2.mp4": record(bounds=(2, 61)), "t1.mp4": WHOLE},
+    "Air": {"t0.mp4": record((4, 6, "x"), (6, 8, "y"), bounds=(4, 8))},
+}
 
 
 @pytest.fixture
@@ -108,6 +111,7 @@ class TestPairs:
             load("test")
         fetch_release(RELEASES, "labels")
         assert [(pair.video, pair.bounds_s) for pair in load("test")] == [("t2", (2, 61)), ("t1", None), ("t0", (4, 8))]
+        assert [step.caption for pair in load("test") for step in pair.steps] == ["x", "y"]
 
     @pytest.mark.parametrize(
         ("content", "reason"),

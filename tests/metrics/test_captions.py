@@ -51,6 +51,10 @@ segments = st.lists(st.tuples(st.lists(captions, min_size=1, max_size=3), captio
         ("salt, pepper, etc. at 5 p.m. today", "salt pepper etc. at 5 p.m. today"),
         ("M&Ms or M&M's and mac & cheese", "m&m s or m&m 's and mac & cheese"),
         ("you cannot stop, you're gonna stir", "you can not stop you 're gon na stir"),
+        ("I'm done, you'd see; they'll wanna eat", "i 'm done you 'd see they 'll wan na eat"),
+        ("we've gotta try oil vs. butter", "we 've got ta try oil vs. butter"),
+        ("add ‘salt’—then “oil”", "add salt then oil"),
+        ("¼ or ¾ cup, ⅓ or ⅔ tsp", "1/4 or 3/4 cup 1/3 or 2/3 tsp"),
         ("3 o'clock at the jalapeno's side", "3 o'clock at the jalapeno 's side"),
         ("cool to -5 or 1 -2 degrees", "cool to -5 or 1 -2 degrees"),
         ("100% rye and/or $5.50 -- what?!", "100 % rye and/or $ 5.50 what ?!"),
@@ -171,6 +175,12 @@ def test_meteor_of_a_corpus_is_that_of_its_sums_and_a_whole_match_has_no_chunk()
     found = meteor_stem(references, candidates)
     assert found.corpus == pytest.approx(0.32384383865920374)
     assert found.segments == pytest.approx([1, 0.25396825396825395, 0.14814814814814814])
+
+
+def test_of_two_words_with_its_stem_a_word_is_that_at_the_nearest_place() -> None:
+    """Also where the other is equal: precision 0.6 and recall 0.6 / 3 of a stem, in one chunk of one match."""
+    found = meteor_stem([[["salt", "it", "salted"]]], [["salted"]])
+    assert found.corpus == pytest.approx(0.6 * 0.2 / (0.85 * 0.6 + 0.15 * 0.2) * (1 - 0.6))
 
 
 def test_meteor_takes_the_best_reference() -> None:

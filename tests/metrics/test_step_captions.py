@@ -7,7 +7,7 @@ import pytest
 from stepline.errors import MissingError
 from stepline.metrics import bert_score, entailment, meteor, spice, step_captions
 from stepline.metrics.captions import bleu, meteor_stem, rouge_l, tokenise
-from stepline.metrics.step_captions import SCORERS, TOKENS, missing
+from stepline.metrics.step_captions import SCORERS, TOKENS, WEIGHTS, missing
 from stepline.needs import Need
 
 REFERENCES = [
@@ -109,6 +109,7 @@ def test_what_is_absent_is_named_and_nothing_is_scored(tmp_path: Path, monkeypat
         "bert_score": (*torch, Need("weights", "roberta-large")),
         "entailment": (*torch, Need("weights", "nli-deberta-v3-base")),
     }
+    assert [Need("weights", name) in missing(metric) for name, metric in WEIGHTS.items()] == [True] * 3
     for metric in SCORERS.keys() - TOKENS.keys():
         with pytest.raises(MissingError, match="needs"):
             SCORERS[metric](["a"], ["a"])

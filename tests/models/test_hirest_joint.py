@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 from stepline.models.hirest_joint import together  # noqa: E402
 from stepline.models.hirest_joint_captions import written  # noqa: E402
+from stepline.models.hirest_joint_config import PAD, SEP  # noqa: E402
 from stepline.models.hirest_joint_segments import between  # noqa: E402
 from tests.models.joint import SIZES, alone, network, videos  # noqa: E402
 
@@ -96,6 +97,76 @@ def test_the_loss_of_a_moment_is_a_mean_over_all_frames_that_are_no_padding() ->
     assert model.moment_loss(batch, moments).item() == pytest.approx(sum(costs) / 28, abs=1e-5)
 
 
+def test_the_loss_of_captions_is_a_mean_over_all_words_and_the_padding() -> None:
+    model, batch, said = network(), videos(9, 5), written([[5], [6, 7, 8]], 7)
+    steps = model.sampled(batch, torch.tensor([0, 1]), torch.tensor([[1, 8], [2, 3]]))
+    logits = model.decoder(model.encoded(steps), said.read, said.there)
+    costs = -logits.log_softmax(dim=2).gather(2, said.follows[..., None])
+    assert model.caption_loss(steps, said).item() == pytest.approx(costs.mean().item(), abs=1e-5)
+
+
+def test_frames_have_the_time_of_their_own_video_and_padding_has_none() -> None:
+    model = network()
+    assert model.times(videos(5, 3)).tolist() == [[-1, -0.5, 0, 0.5, 1], [-1, 0, 1, 0, 0]]
+    assert model.times(videos(1)).tolist() == [[-1]]
+
+
+def test_a_frame_is_inside_or_not_and_an_end_or_not() -> None:
+    model, inside, ends = network(), torch.tensor([[0, 0, 1, 1]]), torch.tensor([[0, 1, 0, 1]])
+    rows = model.fused(torch.zeros(1, 4, SIZES["embed"]), inside > 0, ends > 0)
+    assert torch.equal(rows, model.inside.weight[inside] + model.boundary.weight[ends])
+
+
+def test_activations_are_those_of_the_release() -> None:
+    def gelu(rows: Any) -> Any:
+        return rows * (1 + torch.erf(rows / 2**0.5)) / 2
+
+    model, rows = network(), 3 * torch.randn(4, SIZES["hidden"], generator=torch.Generator().manual_seed(0))
+    decoder, layer = model.decoder, model.encoder.layers[0].feed_forward
+    time, tanh = rows[:, :1], model.time[0](rows[:, :1]).tanh()
+    said = decoder.transform_norm(gelu(decoder.transform(rows)))
+    assert torch.allclose(model.time(time), model.time[2](tanh), atol=1e-6)
+    assert torch.allclose(layer(rows), layer.norm(rows + layer.outer(gelu(layer.inner(rows)))), atol=1e-6)
+    assert torch.allclose(decoder._logits(rows), said @ decoder.words.weight.T + decoder.bias, atol=1e-5)
+
+
+def test_rows_attend_to_a_memory_with_the_configured_heads() -> None:
+    part, draw = network().encoder.layers[0].attention, torch.Generator().manual_seed(0)
+    rows, memory = (torch.randn(1, n, SIZES["hidden"], generator=draw) for n in (3, 5))
+    theirs = torch.nn.MultiheadAttention(SIZES["hidden"], SIZES["heads"], batch_first=True)
+    projected = part.query, part.key, part.value
+    theirs.in_proj_weight.data = torch.cat([each.weight for each in projected])
+    theirs.in_proj_bias.data = torch.cat([each.bias for each in projected])
+    theirs.out_proj = part.output
+    expected = part.norm(rows + theirs(rows, memory, memory)[0])
+    assert torch.allclose(part(rows, part.memory(memory), None), expected, atol=1e-5)
+
+
+def test_training_drops_out_of_every_part_and_released_masks_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    attend = torch.nn.functional.scaled_dot_product_attention
+
+    def noted(*rows: Any, attn_mask: Any, dropout_p: float) -> Any:
+        asked.append((attn_mask, dropout_p))
+        return attend(*rows, attn_mask=attn_mask)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", noted)
+    model, batch, said = network(dropout=1.0, layers=1), videos(5, 5), written([[5, 6]], 7)
+    for training in (True, False):
+        seen = model.train(training).encoded(batch)
+        logits = model.decoder(seen[:1], said.read, said.there)
+        assert [len(rows.detach().unique(dim=0)) == 1 for rows in (seen.flatten(0, 1), logits[0])] == [training] * 2
+    assert [share for _, share in asked] == [1, 1, 1, 0, 0, 0]
+    frames, words, of_frames = (mask for mask, _ in asked[:3])
+    assert words.dtype == torch.bool
+    assert frames.unique().tolist() == of_frames.unique().tolist() == [-10_000]
+    layer, rows = model.encoder.layers[0], torch.randn(1, 4, SIZES["hidden"])
+    for part, arguments in ((layer.attention, (layer.attention.memory(rows), None)), (layer.feed_forward, ())):
+        dropped, whole = (part.train(on)(rows, *arguments) for on in (True, False))
+        assert torch.allclose(dropped, part.norm(rows))
+        assert not torch.allclose(whole, part.norm(rows))
+
+
 def test_padding_is_not_inside() -> None:
     model, batch = network(), videos(9, 5)
     marked: list[Any] = []
@@ -135,6 +206,8 @@ def test_captions_see_sampled_frames_and_nothing_else() -> None:
         even.sampled(changed, of_video, steps).features, even.sampled(batch, of_video, steps).features
     )
     assert model.captions(batch, of_video[:0], steps[:0]) == []
+    model.decoder.bias.data[[PAD, SEP]] = -99
+    assert [len(each) for each in model.captions(batch, of_video, steps)] == [SIZES["words"]] * 3
 
 
 def test_videos_are_put_together_and_too_long_ones_refused() -> None:

@@ -32,6 +32,16 @@ def test_captions_are_read_and_followed() -> None:
     assert captions.there.tolist() == [[True, True, True, False, False], [True] * 5]
 
 
+def test_words_do_not_attend_to_the_padding_before_them() -> None:
+    model = network(1)
+    seen, read = frames(model, 1), torch.tensor([[CLS, 5, 0, 0]])
+    other = torch.tensor([[CLS, 5, 9, 0]])
+    with torch.no_grad():
+        logits, changed = (model.decoder(seen, each, read > 0) for each in (read, other))
+    assert torch.allclose(logits[0, [0, 1, 3]], changed[0, [0, 1, 3]], atol=1e-5)
+    assert not torch.allclose(logits[0, 2], changed[0, 2], atol=1e-2)
+
+
 def test_a_wide_beam_finds_the_best_of_all_captions() -> None:
     model = network(1)
     model.decoder.bias.data[SEP] -= 9

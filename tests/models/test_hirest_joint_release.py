@@ -223,3 +223,9 @@ def test_the_published_sizes_and_arguments_are_the_defaults(parity: Path) -> Non
         "iterations": args["moment_segmentation_max_iterations"],
     }
     assert hirest_joint_release._config(tensors, settings) == JointConfig()
+
+
+def test_what_no_checkpoint_tells_is_as_released() -> None:
+    assert (JointConfig.heads, JointConfig.dropout, JointConfig.gap) == (12, 0.1, 5)
+    assert (JointConfig.slots, JointConfig.words) == (20, 48)
+    assert (JointConfig.threshold, JointConfig.iterations) == (0.5, 20)

@@ -1,7 +1,7 @@
 """Training of the joint model of HiREST: batches, rates, resuming, and that it learns what there is to learn."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from stepline.errors import ConfigError  # noqa: E402
-from stepline.models import training  # noqa: E402
+from stepline.models import hirest_joint_training, training  # noqa: E402
 from stepline.models.hirest_joint import Joint, Videos  # noqa: E402
 from stepline.models.hirest_joint_captions import written  # noqa: E402
 from stepline.models.hirest_joint_config import JointConfig  # noqa: E402
@@ -143,7 +143,7 @@ def test_the_rate_rises_and_falls_and_the_least_validation_loss_is_kept(monkeypa
         return update(optimiser, losses, rate, clip)
 
     monkeypatch.setattr(training, "_update", noted)
-    tensors = fit(Path("a"), epochs=4, warm_up=0.25, weight_decay=0.02, clip=3, val=examples(7, seed=1))
+    tensors = fit(Path("a"), epochs=4, batch_size=4, warm_up=0.27, weight_decay=0.02, clip=3, val=examples(7, seed=1))
     updates = 4 * (2 + 3 + 3)
     up = [step / 8 for step in range(8)]
     assert rates == pytest.approx(
@@ -152,13 +152,38 @@ def test_the_rate_rises_and_falls_and_the_least_validation_loss_is_kept(monkeypa
     model, val = restore(Joint(CONFIG), tensors, "cpu"), Tables(examples(7, seed=1), CONFIG)
     with torch.no_grad():
         of_tasks = [
-            [float(val.loss(model, batch)) for batch in numbers.split(5)]
+            [float(val.loss(model, batch)) for batch in numbers.split(4)]
             for numbers in (torch.arange(7), torch.arange(21, 36))
         ]
     loss = sum(sum(losses) / len(losses) for losses in of_tasks)
     assert val.sizes == (7, 14, 15)
     assert loss == pytest.approx(tensors["val_loss"].min())
     assert len(tensors["val_loss"]) == 4
+
+
+def test_a_fit_begins_with_the_given_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Any] = []
+    monkeypatch.setattr(hirest_joint_training, "fit_head", lambda make, *_, **how: begun.append(make()))
+    monkeypatch.setattr(hirest_joint_training, "load_clip4caption", lambda path, config: (path, config))
+    for path in (None, Path("clip4caption")):
+        fit_joint(CONFIG, examples(), examples(3, seed=1), Path("it"), clip4caption=path)
+    assert begun[0].config == CONFIG
+    assert begun[1] == (Path("clip4caption"), CONFIG)
+
+
+def test_a_fit_has_the_batches_of_its_seed_in_the_asked_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Any] = []
+    monkeypatch.setattr(hirest_joint_training, "fit_head", lambda *_, batches, **how: begun.append(first(batches)))
+
+    def first(batches: Iterator[Any]) -> list[list[int]]:
+        return [batch.tolist() for batch in islice(batches, 8)]
+
+    options: list[tuple[Any, int, int]] = [("proportional", 4, 0), ("proportional", 4, 1), ("alternating", 3, 1)]
+    for mixing, size, seed in options:
+        val, path = examples(3, seed=1), Path("it")
+        fit_joint(CONFIG, examples(), val, path, mixing=mixing, batch_size=size, seed=seed)
+        assert begun[-1] == first(mixed((6, 11, 12), size, mixing, seed))
+    assert begun[0] != begun[1]
 
 
 def test_what_a_task_has_no_part_in_is_left_alone() -> None:
@@ -179,7 +204,7 @@ def test_a_fit_that_was_killed_goes_on_to_the_same_bytes(killed_at: int, goes_on
     assert calls == killed_at + 24 - (killed_at - 1) // 8 * 8
 
 
-def test_each_option_counts() -> None:
+def test_each_option_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also for a fit that goes on: another one begins anew. The configuration is no part of ``resume``."""
     fit(Path("it"), epochs=1, resume="it")
     options: list[dict[str, Any]] = [{"mixing": "alternating"}, {"seed": 1}, {"batch_size": 3}, {"weight_decay": 10.0}]
@@ -189,6 +214,14 @@ def test_each_option_counts() -> None:
     for number, option in enumerate(options):
         fit(Path(str(number)), epochs=1, resume="" if "config" in option else "it", **option)
         assert Path(str(number)).read_bytes() != Path("it").read_bytes(), option
+    begun: list[str] = []
+    monkeypatch.setattr(hirest_joint_training, "fit_head", lambda *_, resume, **how: begun.append(resume))
+    own: list[dict[str, Any]] = [{"mixing": "alternating"}, {"weight_decay": 10.0}, {"warm_up": 0.5}, {"clip": 0.01}]
+    for option in ({}, *own):
+        fit_joint(CONFIG, examples(), examples(3, seed=1), Path("it"), resume="it", **option)
+    assert len({*begun}) == 5
+    fit_joint(CONFIG, examples(), examples(3, seed=1), Path("it"))
+    assert not begun[-1]
 
 
 def test_without_speech_nothing_is_asked_of_it() -> None:
@@ -200,3 +233,6 @@ def test_without_speech_nothing_is_asked_of_it() -> None:
 def test_without_steps_to_validate_there_is_no_best_epoch() -> None:
     with pytest.raises(ConfigError, match="^joint: no video of val has steps"):
         fit(Path("a"), val=examples(1))
+    one = examples(2, seed=1)[1:]
+    assert Tables(one, CONFIG).sizes == (1, 0, 1)
+    assert np.isfinite(fit(Path("b"), val=one, epochs=1)["val_loss"]).all()

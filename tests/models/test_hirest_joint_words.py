@@ -25,6 +25,7 @@ def test_texts_become_words_and_back() -> None:
     assert words.encode("  Add Two eggs ") == words.encode("add two eggs") == [5587, 2048, 6763]
     assert words.decode(words.encode("Tie lantern-strips, CAFÉ")) == "tie lantern - strips , cafe"
     assert words.decode(words.encode("unaffable kneadable")) == "unaffable kneadable"
+    assert words.decode([2015, 1996, 2015]) == "s thes"
     assert words.encode("") == []
     assert len(words.encode("stir " * 300)) == 300
 

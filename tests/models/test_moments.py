@@ -89,6 +89,16 @@ def test_cosines_that_differ_by_rounding_are_a_tie() -> None:
     assert topic_boundaries(vectors * (1, 1e4), STARTS[:3], 0, 60, 2) == [20]
 
 
+def test_a_sentence_at_the_end_is_not_of_the_moment() -> None:
+    vectors = np.array([(1, 0), (0, 1), (1, -0.2), (-2, 1)])
+    for n in (3, 4):
+        assert topic_boundaries(vectors[:n], STARTS[:n], 0, 30, 2) == [20]
+
+
+def test_words_that_say_nothing_are_unlike_all_others() -> None:
+    assert topic_boundaries(np.array([(0, 0), (1, 0), (1, 1)]), STARTS[:3], 0, 60, 2) == [10]
+
+
 def test_three_sentences_on_each_side_are_compared() -> None:
     random = np.random.default_rng(3)
     vectors, starts = random.normal(size=(20, 5)), np.cumsum(random.uniform(5, 9, 20))

@@ -1,6 +1,7 @@
 """What the plan of HiREST says: videos, transcripts, what is missing, and what a number is compared with."""
 
 import os
+import re
 import subprocess
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,6 +13,9 @@ from stepline.asr.transcript import Sentence, write
 from stepline.availability import write_manifest
 from stepline.benchmark import Job
 from stepline.benchmarks.hirest import texts
+from stepline.benchmarks.hirest.benchmark import ENCODED
+from stepline.benchmarks.hirest.captions import CORPUS
+from stepline.benchmarks.hirest.kinds import FILES, KINDS
 from stepline.benchmarks.hirest.metrics import CAPTIONS, METRICS, MOMENTS, RETRIEVAL, SEGMENTS, split_of
 from stepline.datasets.hirest import statistics
 from stepline.errors import ConfigError
@@ -59,7 +63,9 @@ def test_each_entry_tells_all_that_it_reads() -> None:
         ("swinbert",): "query video",
         ("swinbert-fine-tuned",): "query video train val",
     }
-    entries = plan().entries
+    made = plan()
+    assert [each.word for each in made.sees if each.oracle] == ["steps"]
+    entries = made.entries
     for names, words in expected.items():
         assert [sorted(entries[name].sees) for name in names] == [sorted(words.split())] * len(names)
     assert {entry.kind_name for entry in entries.values()} == {
@@ -89,6 +95,8 @@ METHODS = {
     "Frozen-in-Time": "frozen_in_time",
 }
 """Methods with features, by how they are printed."""
+FILED = {"CLIP-B/32": "clip-fine-tuned-", "BMT": "bmt", "SwinBERT": "swinbert"}
+"""Methods whose predictions are the user's, and how the ids of their entries begin."""
 PRINTED = {
     "frames": {1: "1 frame", **{frames: f"{frames} frames" for frames in (4, 10, 20, 32)}},
     "rule": {"drop_0.05": "threshold=0.05", "drop_0.10": "threshold=0.10", "around_8": "8 frames left/right"},
@@ -100,6 +108,17 @@ PRINTED = {
 """Settings and how they are printed."""
 
 
+def test_each_entry_has_a_line_and_each_metric_a_column_once_in_order() -> None:
+    """What is scored as predicted stands behind the rest. Without the authors' labels, mIoU of test has no column."""
+    made = plan()
+    order, columns = [*METRICS], list[str]()
+    for table in made.declared.tables:
+        assert [*table.metrics] == sorted({*table.metrics}, key=lambda each: ("raw" in each, order.index(each)))
+        columns += table.metrics
+    assert METRICS.keys() - {*columns} == {"test_miou"}
+    assert {line.entry for table in made.declared.tables for line in table.lines} == made.entries.keys()
+
+
 def test_a_line_prints_what_its_entry_is_set_to() -> None:
     made = plan()
     for table in made.declared.tables:
@@ -107,11 +126,18 @@ def test_a_line_prints_what_its_entry_is_set_to() -> None:
             entry, words = made.entries[line.entry], (line.method, line.modality, line.setting)
             other_clips = line.entry in ("frozen-in-time", "mil-nce")
             assert (line.protocol == "beyond") == other_clips
+            assert not other_clips or entry.settings == {"frames": 32}
+            assert table.name not in "23" or bool(line.note) == bool(entry.features), words
+            if entry.kind_name in FILES:
+                assert entry.id.startswith(FILED[line.method]), words
+            if entry.kind_name == "retrieval_files":
+                assert line.modality == PRINTED["frames"][int(entry.id.rpartition("-")[2])]
             assert entry.features == ("" if entry.kind_name.endswith("files") else METHODS.get(line.method, "")), words
             for key, value in entry.settings.items():
                 assert key == "audio" or other_clips or PRINTED[key][value] in words, (key, words)
             if line.modality.endswith(" audio"):
                 assert line.modality == f"{'with' if 'speech' in entry.sees else 'without'} audio"
+            assert (line.setting == "oracle") == ("steps" in entry.sees)
             if line.setting != "baseline":
                 assert ("train" in entry.sees) == (line.setting == "fine-tuned"), words
 
@@ -119,6 +145,19 @@ def test_a_line_prints_what_its_entry_is_set_to() -> None:
 def test_means_and_scores_from_0_to_1_are_no_percentages() -> None:
     others = {name for name, metric in METRICS.items() if metric.unit == ""}
     assert others == {name for name, metric in METRICS.items() if "(" in metric.title}
+
+
+def test_a_definition_says_the_rule_and_the_option_of_its_metric() -> None:
+    for name, metric in (MOMENTS | SEGMENTS).items():
+        named = re.findall(r" (?:of at least|is above) (\d\.\d)", metric.definition)
+        assert named == re.findall(r"@(\d\.\d)", metric.title) == [f"0.{each}" for each in re.findall(r"_0(\d)$", name)]
+        assert ("preprocess_moment_bounds" in metric.definition) == bool(metric.options), name
+    for name, metric in RETRIEVAL.items():
+        assert f"first {name.split('_')[0][1:]} of the pool" in metric.definition
+    for name, metric in CAPTIONS.items():
+        measure = name.removeprefix(f"{split_of(name)}_")
+        assert ("as one corpus" in metric.definition) == (measure in CORPUS), name
+        assert ("one reference" in metric.definition) == (measure != "clip_score"), name
 
 
 class TestTranscripts:
@@ -231,8 +270,9 @@ def test_features_without_a_text_tower_are_refused() -> None:
 
 def test_entailment_by_another_network_is_not_compared() -> None:
     made = plan()
-    options = {key: made.published[key] for key in made.metrics["val_entailment"].options}
-    assert options != {key: made.options["metrics"][key] for key in options}
+    for split in ("val", "test_507"):
+        options = {key: made.published[key] for key in made.metrics[f"{split}_entailment"].options}
+        assert options != {key: made.options["metrics"][key] for key in options}
 
 
 @pytest.mark.usefixtures("banks")
@@ -274,12 +314,16 @@ def test_the_weights_that_a_model_begins_with_are_of_its_spec(monkeypatch: pytes
 def test_frames_are_read_where_captions_are_scored() -> None:
     features = {key: {"video": "planted", "text": "tower"} for key in ("eva_clip", "mil_nce", "frozen_in_time")}
     features["clip"] = {"video": "tower", "text": "tower"}
-    assert "tower" in plan({"features": features, "tables": ["table5"]}).footage["hirest"].names
+    for captioned in ("table5", "table6"):
+        assert "tower" in plan({"features": features, "tables": [captioned]}).footage["hirest"].names
     assert "tower" not in plan({"features": features, "tables": ["table4"]}).footage["hirest"].names
     for entry, read in (("frequent", True), ("uniform-7", False)):
         made, scored = job(entry)
         (bank,) = made.footage["hirest"].inputs("planted")
         assert (bank in made.score_inputs(scored)) == read
+    write_labels()
+    made, scored = job("frequent")
+    assert {bank, Path("datasets/hirest/labels/release.json")} <= {*made.score_inputs(scored)}
 
 
 @pytest.mark.usefixtures("banks")
@@ -307,13 +351,15 @@ class TestSpec:
             return replace(tower(benchmark, key), name=key, normalise=key != "mil_nce")
 
         monkeypatch.setattr(texts, "tower", named)
+        monkeypatch.setattr(texts, "with_weights", lambda spec: replace(spec, weights_sha256=(("of", spec.name),)))
         for entry, key, normalise in (
             ("clip-4", "clip", True),
             ("mil-nce", "mil_nce", False),
             ("joint-silent", "eva_clip", False),
         ):
             made, read = job(entry)
-            assert {name: each["normalise"] for name, each in made.record(read)["texts"].items()} == {key: normalise}
+            ((name, found),) = made.record(read)["texts"].items()
+            assert (name, found["normalise"], found["weights_sha256"]) == (key, normalise, (("of", key),))
 
     @pytest.mark.usefixtures("banks")
     def test_transcripts_and_encoders_of_texts_are_of_it(self) -> None:
@@ -327,6 +373,8 @@ class TestSpec:
             made, read = job(entry, tables=["table2", "table3", "table6"])
             assert list(made.record(read)["texts"]) == encoders
             assert made.record(read)["transcripts"] == ("" if encoders == ["tower-text"] else "released")
+        made, read = job("minilm-moments", transcripts="asr", tables=["table3"])
+        assert list(made.record(read)["texts"]) == ["minilm"]
         specs = [inputs("tfidf-moments", transcripts=which).spec for which in ("released", "asr")]
         assert specs[0] != specs[1]
 
@@ -369,7 +417,7 @@ def test_examples_are_videos_with_public_steps(monkeypatch: pytest.MonkeyPatch) 
     made.examples()
     [(of, tracks, annotated)] = given
     assert of is made
-    assert {*tracks} <= {*made.entries}
+    assert [*tracks] == ["uniform-7", "minilm-segments", "joint-released", "joint"]
     assert [entry for entry, label in tracks.items() if "released" in label] == ["joint-released"]
     public = [each for each in recordings() if (each.split == "val" and each.annotated) or each.video in PUBLIC]
     assert {video: (each.duration_s, each.segments) for video, each in annotated("v1").items()} == {
@@ -384,13 +432,31 @@ def test_what_an_entry_reads_is_shown_beside_what_was_published(transcripts: str
         entry: {
             name: (each.value, each.published) for name, each in made.shown_options(made.entries[entry], "v1").items()
         }
-        for entry in ("clip-1", "minilm-moments")
+        for entry in ("clip-1", "eva-clip-drop", "mil-nce", "frozen-in-time", "minilm-moments")
     }
-    features = {"features": ("planted", "open_clip:ViT-B-32-quickgelu/openai"), "text": ("tower", "")}
-    assert shown == {"clip-1": features, "minilm-moments": {"transcripts": (transcripts, "released")}}
+    published = {
+        "clip-1": "open_clip:ViT-B-32-quickgelu/openai",
+        "eva-clip-drop": "eva_clip-hirest-unnormalised",
+        "mil-nce": "s3d-dropdtw",
+        "frozen-in-time": "frozen-in-time",
+    }
+    features = {entry: {"features": ("planted", name), "text": ("tower", "")} for entry, name in published.items()}
+    assert shown == features | {"minilm-moments": {"transcripts": (transcripts, "released")}}
 
 
 def test_meteor_that_is_not_wanted_is_missing() -> None:
-    assert plan({"metrics": {"meteor": False}}).missing_of("val_meteor") == [
-        Need("config", "hirest.metrics.meteor", "true")
-    ]
+    need = Need("config", "hirest.metrics.meteor", "true")
+    assert plan({"metrics": {"meteor": False}}).missing_of("val_meteor") == [need]
+    assert need not in plan().missing_of("val_meteor")
+
+
+def test_jobs_have_the_environment_of_what_they_read() -> None:
+    for name, kind in KINDS.items():
+        reads = "vision" if name in ENCODED else "text" if "by" in kind.settings else "core"
+        assert kind.environment == ("media" if kind.decoded else reads), name
+        assert kind.gpu == name.startswith("joint")
+
+
+def test_captions_are_scored_where_java_is() -> None:
+    scored = {name for name, kind in KINDS.items() if kind.scored_in == "captions"}
+    assert scored == {name for name, kind in KINDS.items() if {*kind.metrics} & {*CAPTIONS}}

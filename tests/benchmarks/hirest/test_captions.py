@@ -114,3 +114,7 @@ def test_a_plan_says_the_needs_that_the_metrics_have(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(f"{module}.find_spec", lambda name: None)
     for name in step_captions.SCORERS:
         assert {*missing_scorer(name)} == {*step_captions.missing(name)}, name
+    monkeypatch.setattr("stepline.benchmarks.hirest.metrics.locate", lambda name: {name: name})
+    for name in step_captions.SCORERS:
+        there = {need for need in step_captions.missing(name) if need.kind == "weights"}
+        assert {*missing_scorer(name)} == {*step_captions.missing(name)} - there, name

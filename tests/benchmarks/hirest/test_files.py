@@ -129,6 +129,10 @@ class TestPairs:
         made = said(moment_retrieval=moments, moment_segmentation=segments, step_captioning=captions)
         assert made.keys() == {VIDEO}
 
+    def test_a_moment_may_be_withheld(self) -> None:
+        made = said(moment_retrieval={QUERY: {"test-0-1.mp4": {"bounds": [3, 4]}}})
+        assert made["test-0-1"].moment == (3, 4)
+
     def test_a_moment_is_that_of_its_query(self) -> None:
         made = said(moment_retrieval={OTHER: {NAME: {"bounds": [3, 4]}}})
         assert made[VIDEO].moment is None

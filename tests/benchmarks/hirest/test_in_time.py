@@ -19,6 +19,10 @@ def test_moments_steps_and_captions_stand_over_time(releases: None) -> None:
     assert shown(moment=(0.0, 1.5)) == [(0.0, 1.5, "false positive"), (*pair.bounds_s, "miss")]
     assert [verdict for *_, verdict in shown(segments=spans) or ()] == ["hit"] * len(spans)
     assert [verdict for *_, verdict in shown(segments=spans[1:]) or ()].count("miss") == 1
+    for part, verdict in ((0.4, "false positive"), (0.6, "hit")):
+        for name, (start_s, end_s) in (("moment", pair.bounds_s), ("segments", spans[0])):
+            span = start_s, start_s + part * (end_s - start_s)
+            assert (*span, verdict) in (shown(**{name: span if name == "moment" else [span]}) or ()), name
     captions = [f"stir {number}" for number in range(len(spans))]
     assert shown(sentences=captions) == [(*span, "") for span in sorted(spans)]
     made = Found(seed=0, split="val", video=pair.video, query=pair.query, sentences=tuple(captions))

@@ -18,7 +18,7 @@ from stepline.benchmarks.hirest import texts
 from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.methods.joint import JointMethod, Seen, predictions
 from stepline.benchmarks.hirest.score import values
-from stepline.errors import ConfigError
+from stepline.errors import ConfigError, StoreError
 from stepline.features.bank import Bank
 from stepline.models.hirest_joint import Joint, Videos
 from stepline.models.hirest_joint_config import JointConfig
@@ -90,6 +90,13 @@ def test_what_is_seen_of_each_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = small("joint-silent")
     assert Seen(silent).examples(silent.used("train"))[0].speech is None
     assert len(silent.used("test")) > len(of.used("test"))
+
+    def refuse(self: Bank) -> None:
+        raise StoreError("parts")
+
+    monkeypatch.setattr(Bank, "check_whole", refuse)
+    with pytest.raises(StoreError, match="parts"):
+        Seen(of)
 
 
 def network(seed: int = 0, **settings: Any) -> Joint:
@@ -179,7 +186,10 @@ def test_it_is_fitted_on_train_and_chosen_on_val_as_configured(monkeypatch: pyte
         monkeypatch.setattr(HirestInputs, "used", lambda self, each, less=split: used(self, each)[each == less :])
         JointMethod().fit(of, 5, path)
         resumes.append(given[-1][-1]["resume"])
-    assert len({*resumes}) == 3
+    monkeypatch.setattr(HirestInputs, "used", used)
+    JointMethod().fit(small("joint-silent", clip=2.5, **training, **network | {"fusion": "product"}), 5, path)
+    resumes.append(given[-1][-1]["resume"])
+    assert len({*resumes}) == 4
     published = {"init": "clip4caption", "hidden": 768, "layers": 2}
     for entry in ("joint-silent", "joint"):
         JointMethod().fit(small(entry, **published), 0, path)
@@ -194,7 +204,7 @@ def test_the_configured_defaults_are_those_of_the_model() -> None:
     shared = configured.keys() & arguments.keys()
     assert configured.keys() - shared == {"init", "beam", "seeds"}
     assert {key: configured[key] for key in shared} == {key: arguments[key] for key in shared}
-    assert (configured["beam"], configured["seeds"]) == (3, [arguments["seed"]])
+    assert (configured["beam"], configured["seeds"], arguments["warm_up"]) == (3, [arguments["seed"]], 0.1)
 
 
 @pytest.mark.usefixtures("banks")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stepline.benchmark import UnavailableError
 from stepline.benchmarks.hirest import texts
+from stepline.benchmarks.hirest.methods import text as module
 from stepline.benchmarks.hirest.methods.text import TextMoments, TextRetrieval, TextSegments
 from stepline.datasets import hirest
 from stepline.datasets.hirest import Pair, Step, Subtitle
@@ -201,6 +202,11 @@ class TestMoments:
     def test_the_duration_is_rounded(self, duration_s: float, moment: tuple[float, float]) -> None:
         assert self.moment("tfidf", [(30, 32, "cut")], duration_s=duration_s) == moment
 
+    def test_cosines_that_differ_by_rounding_are_a_tie(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        vectors = np.array([[1.0], [0.5], [0.5 + 1e-13]])
+        monkeypatch.setattr(module, "_encoder", lambda inputs, every: lambda listed, documents: vectors)
+        assert self.moment("tfidf", [(20, 22, "cut"), (40, 42, "mix")]) == (4, 36)
+
     @pytest.mark.parametrize("by", ["tfidf", "minilm"])
     def test_every_moment_of_a_video_with_a_transcript_is_predicted(self, releases: None, words: None, by: str) -> None:
         made = predicted(inputs(f"{by}-moments"))
@@ -260,6 +266,11 @@ class TestSegments:
             assert each.segments is not None
             assert (each.segments[0][0], each.segments[-1][1]) == bounds[each.video]
             assert (len(each.segments) == 1) == (each.video in SILENT)
+
+
+def test_sentences_that_begin_together_stay_in_the_order_of_the_file() -> None:
+    said = module._said(read("tfidf", {"a": [(5, 9, "c"), (2, 8, "a"), (2, 4, "b")]}), "a")
+    assert [line.text for line in said["a"]] == ["a", "b", "c"]
 
 
 @pytest.mark.usefixtures("releases")
