@@ -96,7 +96,7 @@ class TestLearned:
         import_folder(Folder(tmp_path / "coin"), "planted", "coin", 1.0)
         monkeypatch.setattr("stepline.datasets.htstep_transfer.coin", lambda: listed)
         monkeypatch.setattr("stepline.datasets.htstep_transfer.texts_of", {"coin": steps}.__getitem__)
-        learned = Articles(inputs("aft-narrations-coin")).learned(0)
+        learned = Articles(inputs("aft-narrations-coin", subset={"fraction": 0.3}).staged("fit")).learned(0)
         assert [step.headline for step in learned.steps] == ["cut 4", "cut 7"]
         assert [each.candidates.tolist() for each in learned.videos] == [[0, 1], [1]]
         assert [each.steps.tolist() for each in learned.videos] == [[1], [1]]
@@ -160,6 +160,7 @@ class TestFound:
     def test_ordered_times_ascend(self) -> None:
         scores = np.array([[0, 0, 9], [0, 9, 0], [9, 0, 0], [0, 0, 1]])
         assert self.times(scores)[1] == self.times(scores - 10)[1] == (0, 1, 3), "also where all are below 0"
+        assert self.times(scores[:3] - 10)[1] == (0, 1, 2), "also of as many seconds as steps"
 
     def test_of_fewer_seconds_than_steps_some_have_none(self) -> None:
         times_s, ordered_s = self.times([[0.9, 0.1, 0.1], [0.1, 0.1, 0.9]])
