@@ -99,6 +99,20 @@ def test_a_segment_lasts_as_long_as_those_of_the_activity() -> None:
             assert end_s - start_s == pytest.approx(known[key])
 
 
+def test_what_is_fitted_is_of_the_chosen_videos() -> None:
+    for entry in ("place", "duration"):
+        of, path = inputs(entry, subset={"fraction": 0.5}), Path("fit")
+        of.benchmark.method(of.entry.kind)().fit(of.staged("fit"), 0, path)
+        chosen = {each.video for each in of.chosen("train")}
+        shown = [(each, segment) for each in of_train() if each.video in chosen for segment in each.segments]
+        assert 0 < len(chosen) < len(of_train())
+        if entry == "duration":
+            assert read_json(path)[""] == pytest.approx(np.mean([segment[1] - segment[0] for _, segment in shown]))
+        else:
+            starts = [segment[0] / each.duration for each, segment in shown if segment[2] == 0]
+            assert read_json(path)["0"][0] == pytest.approx(np.mean(starts))
+
+
 def test_a_segment_is_cut_to_the_video() -> None:
     of = inputs("duration")
     Path("fit").write_text('{"": 1000.0}')

@@ -178,7 +178,9 @@ class TestMissing:
         (tmp_path / "rows").mkdir()
         np.save(tmp_path / "rows/strange.npy", np.ones((3, 2), np.float32))
         import_folder(Folder(tmp_path / "rows"), "planted", "htstep", 1.0)
-        assert inputs("uniform").missing("predict") == (Need("features", "planted/htstep"),)
+        of = inputs("uniform")
+        of.__dict__["subtitles"] = {}
+        assert of.missing("predict") == (Need("features", "planted/htstep"),)
 
     @pytest.mark.usefixtures("banks")
     def test_a_subset_of_no_video_of_a_stage_is_too_small(self) -> None:
@@ -193,6 +195,9 @@ class TestMissing:
         of = inputs("tfidf")
         of.__dict__["subtitles"] = {}
         assert of.missing("predict") == (Need("transcripts", "htstep"),)
+        del of.bank("val_seen").blocks[SILENT]
+        of.__dict__["subtitles"] = {SILENT: ()}
+        assert of.missing("predict") == (Need("videos", "htstep"),), "of others there are features"
 
 
 class TestBegin:
@@ -205,7 +210,7 @@ class TestBegin:
         assert made.inputs(Job(release="v1", entry=made.entries["aft"])).begin(4) is None
 
 
-@pytest.mark.parametrize(("hop_s", "error"), [(3.2, ConfigError), (1.0, None)])
+@pytest.mark.parametrize(("hop_s", "error"), [(3.2, ConfigError), (0.5, ConfigError), (1.0, None)])
 def test_features_are_a_row_a_second(releases: None, tmp_path: Path, hop_s: float, error: Any) -> None:
     (tmp_path / "rows").mkdir()
     np.save(tmp_path / f"rows/{SILENT}.npy", np.ones((3, 2), np.float32))
@@ -215,6 +220,6 @@ def test_features_are_a_row_a_second(releases: None, tmp_path: Path, hop_s: floa
         assert [each.video for each in of.evaluated] == [SILENT]
         return
     with pytest.raises(
-        (error, StoreError), match=r"features 'planted' have one row per 3.2 s; HT-Step needs one per second"
+        (error, StoreError), match=rf"features 'planted' have one row per {hop_s} s; HT-Step needs one per second"
     ):
         of.used("val_seen")

@@ -136,6 +136,9 @@ class TestGrounding:
         scores = values(read([both]), [truly(both)])
         assert "val_seen_full_map" not in scores
         assert mean(scores["val_seen_partial_map"]) == 100
+        apart = [recording(video, (0, 10, 0, match)) for video, match in (("a", "full"), ("b", "partial"))]
+        scores = values(read(apart), [truly(each) for each in apart])
+        assert mean(scores["val_seen_full_map"]) == mean(scores["val_seen_partial_map"]) == 100
         unsaid = recording("a", (0, 10, 0, "full"), (20, 30, 1, ""))
         assert not [name for name in values(read([unsaid]), [truly(unsaid)]) if "full" in name or "partial" in name]
 
@@ -257,6 +260,8 @@ class TestCrosstask:
         assert mean(scores["crosstask_r1"]) == 50
         assert scores["crosstask_r1"].counts == {"n_videos": 3, "n_listed": 3}
         assert [*scores["crosstask_map"].videos] == ["Cup", "Pan"]
+        swapped = self.scores([replace(made[0], steps=made[0].steps[::-1]), *made[1:]])
+        assert mean(swapped["crosstask_map"]) == 100, "by the official reading"
         units = {name: each.units for name, each in scores.items() if "ordered" not in name}
         assert units == {"crosstask_r1": "tasks", "crosstask_r1_sd": "subsets", "crosstask_map": "tasks"}
 
@@ -310,6 +315,8 @@ class TestCrosstask:
         assert mean(of_shown["crosstask_r1"]) == 100
         assert 2 <= len(of_shown["crosstask_r1_sd"].videos) < 20, "z shows no step"
         assert {*self.scores(made, crosstask_evaluated="rest")} == {"crosstask_map"}
+        drawn = [self.scores(made, crosstask_subsets=2, crosstask_videos=1, crosstask_seed=seed) for seed in range(20)]
+        assert {len(each["crosstask_r1_sd"].videos) if len(each) > 1 else 0 for each in drawn} == {0, 2}
         assert self.scores([]) == {}
 
 

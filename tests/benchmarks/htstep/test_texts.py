@@ -44,7 +44,8 @@ def test_texts_of_table_3(made_of: str, text: str, listed: list[str]) -> None:
 def test_a_headline_with_a_full_stop_keeps_it() -> None:
     assert whole(step("Boil water."), "headline") == "Boil water."
     assert whole(step("Boil water."), "headline_paragraph") == "Boil water. Fill a pot. Then, heat it!"
-    assert whole(step("Ready?"), "headline_paragraph").startswith("Ready? Fill")
+    for asked in ("Ready?", "Wait!"):
+        assert whole(step(asked), "headline_paragraph").startswith(f"{asked} Fill")
 
 
 @pytest.mark.parametrize("made_of", INPUTS)
