@@ -13,6 +13,7 @@ from stepline.benchmarks.pss.kinds import Segmentation
 from stepline.benchmarks.pss.methods import pdvc, procnet, trained
 from stepline.benchmarks.pss.words import Words
 from stepline.errors import ConfigError, StoreError
+from stepline.metrics.soda import soda_d
 from tests.benchmarks.pss.conftest import plan
 from tests.benchmarks.pss.synthetic import CONFIG as SMALL
 from tests.benchmarks.pss.synthetic import VIDEOS
@@ -59,7 +60,11 @@ class TestBaselines:
         assert Counter(p.split for p in made) == {"val": 4, "test": 4}
 
     def test_the_most_frequent_sentence_is_of_training(self) -> None:
-        of = inputs("frequent-given")
+        of = inputs("frequent-given", subset={"fraction": 0.5, "seed": 0})
+        of._truth["train"] = [
+            each if each in of.used("train") else replace(each, sentences=("serve",) * len(each.segments))
+            for each in of.truth("train")
+        ]
         counts = Counter(sentence for each in of.used("train") for sentence in each.sentences)
         of._truth["test"] = [replace(t, sentences=("serve",) * len(t.segments)) for t in of.truth("test") * 9]
         most = max(counts.values())
@@ -169,6 +174,15 @@ class TestTrained:
             assert asked["val_loss"](asked["model"]) == pytest.approx(1 - sum(f1) / len(f1), abs=1e-6)
             right.update(dict.fromkeys(right, ((0.0, 0.1),)))
             assert asked["val_loss"](asked["model"]) > 0.9
+            spans = {each.video: each.segments[:2] for each in of.used("val")}
+            right.update({video: ((a, d), (a, b)) for video, ((a, b), (_, d)) in spans.items()})
+            f1 = [soda_d(each.segments, right[each.video], order="start_end").f1 for each in of.used("val")]
+            assert asked["val_loss"](asked["model"]) == pytest.approx(1 - sum(f1) / len(f1))
+        else:
+            name = "stepline.benchmarks.pss.methods.pdvc._loss"
+            monkeypatch.setattr(name, lambda model, of, videos, kept: sum(map(len, kept)) / len(videos))
+            counts = [len(each.segments) for each in of.used("val")]
+            assert asked["val_loss"](asked["model"]) == sum(counts) / len(counts)
 
     def test_the_network_is_the_configured_one(self) -> None:
         options = {**SMALL["pdvc"], "gamma": 0.3, "soft_weight": 2.5, "cost": "iou", "dropout": 0.25, "words": 11}
@@ -274,6 +288,10 @@ class TestTrained:
         of = inputs("soda-s3d", pdvc={**SMALL["pdvc"], "queries": 3})
         with pytest.raises(ConfigError, match=r"pss.pdvc.queries: 3 is not allowed; 4 segments per video are trained"):
             method(of).fit(of, 0, Path("f"))
+        of = inputs("soda-s3d", pdvc={**SMALL["pdvc"], "queries": 3, "epochs": 1}, subset={"fraction": 0.5, "seed": 0})
+        listed = [*of.truth("train"), *of.truth("val")]
+        of.__dict__["_chosen"] = frozenset(each.video for each in listed if len(each.segments) < 4)
+        method(of).fit(of, 0, Path("f"))
         for entry, more in (("softsoda-s3d-given", {}), ("soda-s3d", {"train_segments": 3})):
             of = inputs(entry, pdvc={**SMALL["pdvc"], "queries": 3, "epochs": 1, **more})
             method(of).fit(of, 0, Path("f"))
@@ -285,6 +303,12 @@ class TestTrained:
         assert of.words.ids.keys() - {"UNK"} <= Words.released("youcook2").ids.keys()
         said = " ".join(sentence for each in of.used("train") for sentence in each.sentences).lower().split()
         assert of.words.ids.keys() == {word for word in said if said.count(word) > 1} | {"UNK"}
+        few = inputs("softsoda-s3d-given", vocabulary="train", subset={"fraction": 0.5, "seed": 0})
+        few._truth["train"] = [
+            each if each in few.used("train") else replace(each, sentences=("zest",) * len(each.segments))
+            for each in few.truth("train")
+        ]
+        assert "zest" not in few.words.ids
 
     def test_an_absent_checkpoint_is_one_line(self) -> None:
         with pytest.raises(StoreError, match="0.safetensors does not exist: run `stepline fit`"):
