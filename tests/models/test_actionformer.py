@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from stepline.models.actionformer import (  # noqa: E402
     ActionFormer,
+    Found,
     Said,
+    chosen,
     decoded,
     points,
 )
@@ -90,3 +93,20 @@ def test_equal_scores_are_in_the_order_of_points_then_steps() -> None:
     found = decoded(said, config, Decoding(most_points=4))
     assert found.steps.tolist() == [0, 1, 2, 0] * 3
     assert found.segments[:, 0].tolist() == [-1, -1, -1, 0, -2, -2, -2, 0, -4, -4, -4, 0]
+
+
+def test_segments_of_a_twentieth_of_a_row_are_dropped() -> None:
+    offsets = [[0.02, 0.02], [0.03, 0.03], *[[0.0, 0.0]] * 54]
+    said = said_of([[0.5]] * 56, offsets, [True] * 56, [32, 16, 8])
+    found = decoded(said, ActionFormerConfig(**SIZES), Decoding())
+    assert found.segments.tolist() == [pytest.approx([0.97, 1.03])]
+
+
+def test_a_segment_becomes_the_mean_of_all_that_overlap_it() -> None:
+    segments = np.array([[0, 10], [0, 8], [20, 30]], np.float32)
+    found = Found(segments, np.array([0.75, 0.5, 0.25], np.float32), np.array([0, 1, 0]))
+    made = chosen(found, Decoding(nms="hard", per_step=False, iou=0.5, voting=0.5))
+    weights = 0.75 * 1, 0.5 * 0.8
+    assert made.steps.tolist() == [0, 0]
+    assert made.segments[0] == pytest.approx([0, (10 * weights[0] + 8 * weights[1]) / sum(weights)])
+    assert made.segments[1].tolist() == [20, 30]

@@ -18,6 +18,12 @@ def test_a_point_at_the_end_of_a_segment_is_not_in_it() -> None:
     assert found.positive[0].nonzero()[:, 0].tolist() == [9, 10, 11]
 
 
+def test_points_are_within_a_segment_s_centre_by_strides_of_their_level() -> None:
+    found = targets(CONFIG, points(CONFIG, 32), [torch.tensor([[0.0, 24.0]])], [torch.tensor([5])])
+    positions = points(CONFIG, 32)[found.positive[0]]
+    assert positions[:, [0, 3]].tolist() == [[8, 4], [12, 4], [16, 4]]
+
+
 def drawn(seed: int = 0) -> tuple[Said, Targets]:
     draw = torch.Generator().manual_seed(seed)
     n = len(points(CONFIG, 32))

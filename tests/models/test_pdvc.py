@@ -344,6 +344,7 @@ def test_given_segments_are_captioned_as_they_are() -> None:
 
 def test_what_cannot_be_learned_is_one_line() -> None:
     model = network(matcher="soda")
+    assert loss(network(), (FEATURES, SEGMENTS.repeat(4, 1), CAPTIONS.repeat(4, 1))).isfinite(), "12 of 12 queries"
     for segments, reason in (
         (SEGMENTS[:0], "0 segments cannot be learned by 12 queries"),
         (SEGMENTS.repeat(5, 1), "15 segments cannot be learned by 12 queries"),
