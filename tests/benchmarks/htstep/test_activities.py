@@ -42,15 +42,15 @@ def written(
 
 
 def test_a_line_of_each_activity_reading_and_split_beside_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = written(monkeypatch, {"place": {"Make Tea": 12.34567, "Clean Flounder": 1.0}, "aft": {"Make Tea": 5.0}})
+    lines = written(monkeypatch, {"place": {"Make Tea": 12.34567, "Clean Flounder": 1.0}, "aft": {"Make Tea": 0.0}})
     assert tuple(lines[0]) == HEADER
     ours = [line for line in lines if line["value"]]
     assert {line["split"] for line in ours} == {"val_seen"}
     assert {(line["activity"], line["entry"], line["reading"]): line["value"] for line in ours} == {
         ("Make Tea", "place", "official"): "12.3457",
         ("Make Tea", "place", "per query"): "6.1728",
-        ("Make Tea", "aft", "official"): "5.0000",
-        ("Make Tea", "aft", "per query"): "2.5000",
+        ("Make Tea", "aft", "official"): "0.0000",
+        ("Make Tea", "aft", "per query"): "0.0000",
         ("Clean Flounder", "place", "official"): "1.0000",
         ("Clean Flounder", "place", "per query"): "0.5000",
         ("mAP", "place", "official"): "42.0000",

@@ -94,6 +94,7 @@ def test_a_segment_lasts_as_long_as_those_of_the_activity() -> None:
     for video, key in (("val_seen-0-1", "Make Tea"), ("test_unseen-0-0", "")):
         each, duration = next(each for each in made if each.video == video), VIDEOS[video].duration
         n = len(each.steps)
+        assert (each.steps, each.scores) == (VIDEOS[video].steps, (1.0,) * n)
         for k, (start_s, end_s) in enumerate(each.segments):
             assert (start_s + end_s) / 2 == pytest.approx(duration * (k + 0.5) / n)
             assert end_s - start_s == pytest.approx(known[key])

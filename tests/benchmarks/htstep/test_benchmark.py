@@ -265,6 +265,9 @@ class TestNeeds:
         need = Need("predictions", "vina")
         assert made.missing(made.entries["vina"], "v1") == (need,)
         assert "files: {vina: FOLDER}" in made.filled_by("table2.csv", [need]).replace('"', "")
+        other = plan({"files": {"vina": "."}, "entries": {"mine": {"kind": "files", **LINE}}})
+        assert other.missing(other.entries["vina"], "v1") == ()
+        assert other.missing(other.entries["mine"], "v1") == (Need("predictions", "mine"),)
         notes = {row.note for row in table_rows(made, "table2") if row.entry == "vina" and row.split == "val_seen"}
         assert notes == {"no method here; needs predictions:vina"}
 
@@ -470,6 +473,8 @@ class TestSpecs:
         for entry, heard in (("tfidf", True), ("aft-narrations", True), ("aft", False)):
             specs = [made.spec(Job(release="v1", entry=made.entries[entry])) for made in (before, after)]
             assert (specs[0] != specs[1]) == heard, entry
+            told = after.decides(Job(release="v1", entry=after.entries[entry]))["transcripts"]
+            assert told == (after.footage["htstep"].pipeline.speech.record if heard else ""), entry
 
     def test_encoders_are_of_what_reads_texts(self) -> None:
         made, other = plan(), plan({"texts": {**CONFIG["texts"], "mpnet": "minilm"}})
@@ -649,6 +654,7 @@ class TestTables:
         }
         said = "the labels are withheld: submit results/htstep/submissions/aft/test_seen.csv to EvalAI's challenge 2205"
         assert said in notes["aft", "test_seen_map"]
+        assert said.replace("test_seen", "test_unseen") in notes["aft", "test_unseen_map"]
         assert "withheld" not in notes["aft", "val_seen_map"]
         assert "withheld" not in notes["vina", "test_seen_map"]
         assert made.withheld(made.entries["aft"]) == ["test_seen", "test_unseen", "val_unseen"]
@@ -724,6 +730,9 @@ class TestTables:
         }
         assert {("table2", "mt-bce-vina"), ("table5", "aft-narrations-htstep-crosstask")} < {*trained}
         assert {*trained.values()} == {"beyond"}
+        others = {("table2", "umt-ts"), ("table2b", "umt-ts"), ("table5", "mil-nce")}
+        beyond = {(table.file, line.entry) for table, line, _ in made.lines() if line.protocol == "beyond"}
+        assert beyond == {*trained} | others
         assert made.shown_options(made.entries["mt-bce-vina"], "v1")["narrations.dataset"].differs == bool(own)
 
     def test_an_entry_sees_what_it_is_made_of(self) -> None:

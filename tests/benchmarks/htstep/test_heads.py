@@ -179,7 +179,7 @@ class TestFound:
             "actionformer",
             {"window": 5, "max_length": 256, "embed": 24, "classes": "article", "epochs": 3, "warmup_epochs": 2}
             | {"batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
-            {"window": 5, "max_length": 256, "candidates": "article", "classes": 14, "text_dim": None}
+            {"window": 5, "max_length": 256, "candidates": "article", "classes": 14, "text_dim": None, "heads": 4}
             | dict.fromkeys(("embed", "pyramid_dim", "head_dim", "text_embed"), 24),
             {"epochs": 3, "warmup_epochs": 2, "batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
         ),
@@ -190,17 +190,18 @@ class TestFound:
             "umt",
             {"padding": "masked", "moments": 7, "embed": 24, "epochs": 3}
             | {"batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
-            {"padding": "masked", "moments": 7, "hidden": 24, "feedforward": 96},
+            {"padding": "masked", "moments": 7, "hidden": 24, "feedforward": 96, "heads": 8},
             {"epochs": 3, "batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
         ),
         (
             "mt-bce",
             {"max_length": 1100, "layers": 3, "width": 24, "epochs": 3}
             | {"batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
-            {"positions": 1100, "joint_layers": 3, "width": 24},
+            {"positions": 1100, "joint_layers": 3, "width": 24, "heads": 8},
             {"epochs": 3, "batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
         ),
         ("mt-bce-vina", {"max_length": 1100}, {"positions": 1024}, {}),
+        ("mt-bce-narrations", {"max_length": 1100}, {"positions": 1024}, {}),
         ("mt-bce-vina", {"max_length": 900}, {"positions": 900}, {}),
     ],
 )

@@ -108,6 +108,7 @@ class TestNarrations:
         for changes in ({}, {"entries": {"aft-narrations": {"splits": ["val_seen"]}}}):
             listed = [each.video for each in inputs("aft-narrations", **changes).used("narrations")]
             assert listed == [each.video for each in videos() if each.split == "train"]
+        assert [*inputs("tfidf").subtitles] == [each.video for each in videos()], "in the released order"
 
     @pytest.mark.usefixtures("banks")
     def test_they_are_of_another_data_set_whatever_the_subset(self) -> None:
