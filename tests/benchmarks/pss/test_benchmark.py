@@ -28,6 +28,7 @@ from tests.benchmarks.pss.conftest import plan
 )
 def test_what_an_entry_may_see(entry: str, sees: tuple[str, ...]) -> None:
     assert plan().entries[entry].sees == sees
+    assert {each.word for each in Pss.sees if each.oracle} == {"segment_count", "segments"}
 
 
 class TestWhatIsMissing:
@@ -174,6 +175,7 @@ def test_the_page_of_worked_examples_is_a_target() -> None:
         ("pdvc-r3d-given", "bleu4", "frequent-given"),
         ("pdvc-r3d-given", "soda_d", "uniform-segments"),
         ("procnet", "miou_1fps", "uniform-segments"),
+        ("frequent-uniform", "soda_c", "frequent-uniform"),
     ],
 )
 def test_the_blind_baseline_says_what_the_metric_reads(entry: str, metric: str, blind: str) -> None:

@@ -116,6 +116,9 @@ class TestTrained:
         half = replace(inputs(entry, subset={"fraction": 0.5, "seed": 0}), job=of.job)
         assert 2 * len([*said.predict(half, fits)]) == len(made)
         assert said.selection.startswith("fitted on 5 of 10 training videos")
+        if entry == "procnet":
+            both = replace(of, job=replace(of.job, entry=replace(of.entry, seeds=(3,), splits=("val", "test"))))
+            assert [p.split for p in predicted(both, fits[0])] == ["val"] * 4 + ["test"] * 4
         again = Path("again.safetensors")
         method(of).fit(of, 3, again)
         assert again.read_bytes() == fits[0].read_bytes()
@@ -144,10 +147,12 @@ class TestTrained:
 
         monkeypatch.setattr(trained, "fit_head", watched)
         pdvc = {**SMALL["pdvc"], "decay_epochs": [1, 3], "clip": 7, "weight_decay": 0.5, "batch_size": 3}
-        of = inputs(entry, pdvc=pdvc)
+        changed: dict[str, Any] = {"pdvc": pdvc}
+        changed["procnet"] = {**SMALL["procnet"], "decay": 0.5, "weight_decay": 0.25, "learning_rate": 0.125}
+        of = inputs(entry, **changed)
         options, resumes = of.entry.kind.options, []
         for changes, split in (({options: of.options[options] | {"epochs": 5}}, ""), ({}, "train"), ({}, "val")):
-            other = inputs(entry, **{"pdvc": pdvc, **changes})
+            other = inputs(entry, **(changed | changes))
             if split:
                 other._truth[split] = other.truth(split)[1:]
             method(other).fit(other, 9, Path("f"))
@@ -157,8 +162,8 @@ class TestTrained:
         assert asked["batch_size"] == (1 if entry == "procnet" else 3)
         assert len({asked["resume"], *resumes}) == 4
         if entry == "procnet":
-            assert (asked["betas"], asked["weight_decay"], asked["learning_rate"]) == ((0.8, 0.999), 0.001, 0.0001)
-            assert [asked["factor"](epoch) for epoch in (0, 1, 2)] == pytest.approx([1, 0.9, 0.81])
+            assert (asked["betas"], asked["weight_decay"], asked["learning_rate"]) == ((0.8, 0.999), 0.25, 0.125)
+            assert [asked["factor"](epoch) for epoch in (0, 1, 2)] == [1, 0.5, 0.25]
         else:
             assert (asked["clip"], asked["weight_decay"], asked["learning_rate"]) == (7, 0.5, 0.001)
             assert [asked["factor"](epoch) for epoch in (0, 1, 2, 3)] == [1, 0.5, 0.5, 0.25]
@@ -218,6 +223,19 @@ class TestTrained:
         of, model = inputs("procnet"), SimpleNamespace(predict=lambda features: (parts, scores))
         (found,) = method(of).decode(model, of, of.used("test")[:1])
         assert found == {"segments": ((0, 15), (15, 60), (30, 45)), "scores": (0.5, 0.125, 0.25)}
+
+    def test_pdvc_s_segments_keep_their_scores_and_sentences(self) -> None:
+        import torch
+
+        from stepline.models.pdvc import Decoded
+
+        said = Decoded(torch.tensor([[0.25, 0.5], [0.5, 1]]), torch.tensor([0.125, 0.5]), [[2, 1], [1]])
+        of = inputs("pdvc-s3d")
+        model = SimpleNamespace(config=SimpleNamespace(proposals="learned"), decode=lambda *_, **__: [said])
+        (found,) = method(of).decode(model, of, of.used("test")[:1])
+        sentences = tuple(map(of.words.decode, said.captions))
+        assert found == {"segments": ((15, 30), (30, 60)), "scores": (0.125, 0.5), "sentences": sentences}
+        assert len({*sentences}) == 2
 
     def test_no_more_segments_than_asked_for_are_trained_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import torch

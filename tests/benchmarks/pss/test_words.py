@@ -47,5 +47,5 @@ def test_an_unknown_word_of_the_vocabulary_keeps_its_id(monkeypatch: pytest.Monk
 
 
 def test_words_are_counted_where_they_stand_twice() -> None:
-    made = Words.counted(["Cut the onion.", "cut (the) leek", "fry"])
+    made = Words.counted(["The onion, cut.", "cut (the) leek", "fry"])
     assert made.ids == {"cut": 1, "the": 2, UNKNOWN: 3}
