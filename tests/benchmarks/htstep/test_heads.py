@@ -325,6 +325,8 @@ def test_a_fit_goes_on_only_with_the_same_data_and_options(monkeypatch: pytest.M
     for changes in ({}, {}, {"actionformer": CONFIG["actionformer"] | {"embed": 32}}, {"subset": {"fraction": 0.5}}):
         of = inputs("aft", **changes)
         aft().fit(of, 0, Path("fit"))
+    assert [n for _, n in told[:3]] == [24] * 3
+    assert 0 < told[3][1] < 24, "of the subset"
     digests = [digest for digest, _ in told]
     assert digests[0] == digests[1]
     assert len({*digests}) == 3

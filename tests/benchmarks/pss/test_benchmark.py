@@ -187,6 +187,7 @@ def test_a_metric_names_its_options_and_says_by_what_it_divides() -> None:
     ordered = {metric for metric, each in METRICS.items() if "order" in each.options}
     assert ordered == {"precision", "recall", "soda_d", "soda_c", "soda_c_stem"}
     assert all("missing" in each.options for each in METRICS.values())
+    assert len({each.title for each in METRICS.values()}) == len(METRICS)
     divisors = {"precision": "the number of predicted segments", "recall": "the number of true segments"}
     both = "the mean of the numbers of true and predicted segments"
     for metric, divisor in (divisors | dict.fromkeys(("soda_d", "soda_c", "soda_c_stem"), both)).items():

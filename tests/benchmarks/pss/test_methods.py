@@ -51,9 +51,11 @@ class TestBaselines:
         assert {len(p.segments) for p in predicted(inputs("uniform-duration", dataset))} == {ceil(60 / segment_s)}
 
     def test_the_annotated_number_of_segments(self) -> None:
-        of = inputs("uniform-count")
-        truth = {each.video: len(each.segments) for each in of.used("test")}
-        assert {p.video: len(p.segments) for p in predicted(of)} == truth
+        for changes, n in (({}, 4), ({"subset": {"fraction": 0.5, "seed": 0}}, 2)):
+            of = inputs("uniform-count", **changes)
+            truth = {each.video: len(each.segments) for each in of.used("test")}
+            assert {p.video: len(p.segments) for p in predicted(of)} == truth
+            assert len(truth) == n
 
     def test_more_splits_than_test(self) -> None:
         made = predicted(inputs("uniform-count-pooled", "tasty"))
@@ -183,6 +185,12 @@ class TestTrained:
             right.update({video: ((a, d), (a, b)) for video, ((a, b), (_, d)) in spans.items()})
             f1 = [soda_d(each.segments, right[each.video], order="start_end").f1 for each in of.used("val")]
             assert asked["val_loss"](asked["model"]) == pytest.approx(1 - sum(f1) / len(f1))
+            few = inputs(entry, subset={"fraction": 0.5, "seed": 0}, **changed)
+            method(few).fit(few, 9, Path("f"))
+            right.clear()
+            right.update({each.video: each.segments for each in few.used("val")})
+            assert asked["val_loss"](asked["model"]) == pytest.approx(0, abs=1e-6)
+            assert (asked["size"], len(right)) == (5, 2)
         else:
             name = "stepline.benchmarks.pss.methods.pdvc._loss"
             monkeypatch.setattr(name, lambda model, of, videos, kept: sum(map(len, kept)) / len(videos))
