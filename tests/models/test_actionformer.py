@@ -10,10 +10,13 @@ torch = pytest.importorskip("torch")
 from stepline.models.actionformer import (  # noqa: E402
     ActionFormer,
     Found,
+    Level,
+    Pyramid,
     Said,
     chosen,
     decoded,
     points,
+    sinusoids,
 )
 from stepline.models.actionformer_config import ActionFormerConfig, Decoding  # noqa: E402
 from tests.models.actionformer import SIZES, TEXTS, network, texts  # noqa: E402
@@ -80,6 +83,22 @@ def test_without_drop_path_channels_have_no_scales() -> None:
         name.rpartition(".")[0] for name in network(droppath=0.0).state_dict()
     }
     assert names == {f"blocks.{number}.{part}" for number in range(3) for part in ("attended", "fed")}
+
+
+def test_the_first_position_has_sines_of_0() -> None:
+    assert sinusoids(3, 4)[0, :, 0].tolist() == [0, 0.5, 0, 0.5]
+
+
+def test_a_point_is_added_to_the_two_finer_ones_that_it_covers() -> None:
+    config = ActionFormerConfig(**SIZES, pyramid="fpn")
+    torch.manual_seed(0)
+    pyramid = Pyramid(config)
+    levels = [Level(torch.randn(1, 8, n), torch.ones(1, 1, n)) for n in (16, 8, 4)]
+    with torch.no_grad():
+        before = pyramid(levels)[0].rows
+        levels[1].rows[:, :, 3] += torch.randn(8)
+        changed = (pyramid(levels)[0].rows != before).any(dim=1)[0]
+    assert changed.nonzero()[:, 0].tolist() == [5, 6, 7, 8], "and to those beside them, by a kernel of three"
 
 
 def said_of(scores: list[list[float]], offsets: list[list[float]], there: list[bool], sizes: list[int]) -> Said:

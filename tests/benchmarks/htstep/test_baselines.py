@@ -79,10 +79,10 @@ def test_a_step_that_train_does_not_show_is_where_others_are_at_its_place() -> N
 
 def test_equally_certain_steps_are_in_the_order_of_the_article() -> None:
     of = inputs("place")
-    Path("fit").write_text('{"1": [0.5, 0.6, 0.5], "2": [0.1, 0.2, 0.5]}')
+    Path("fit").write_text('{"1": [0.5, 0.6, 0.5], "2": [0.1, 0.2, 0.5], "3": [0.7, 0.8, 0.51]}')
     tea = next(each for each in predicted(of, Path("fit")) if each.video == "val_seen-0-1")
-    assert tea.steps == (1, 2, 0, 3)
-    assert tea.scores == (0.5, 0.5, 0, 0)
+    assert tea.steps == (3, 1, 2, 0)
+    assert tea.scores == (0.51, 0.5, 0.5, 0)
 
 
 def test_a_segment_lasts_as_long_as_those_of_the_activity() -> None:

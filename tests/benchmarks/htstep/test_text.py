@@ -105,6 +105,9 @@ def test_without_an_order_the_five_best_sentences_of_each_step_are_segments() ->
     ]
     assert made.steps.count(9) == 1
     assert made.scores[made.steps.index(4)] == pytest.approx(0.5)
+    (made,) = ground("mpnet", "free", {"a": [(0.0, 1.0, "onion" + 30 * " salt")]})
+    assert made.steps == (4, 7), "also one that is little like a headline"
+    assert made.scores == pytest.approx([0.5**0.5 / 901**0.5] * 2)
 
 
 def test_in_the_article_s_order_a_step_has_one_sentence_or_none() -> None:

@@ -1,10 +1,14 @@
 """Texts of steps, as Table 3 has them."""
 
+from dataclasses import replace
+
 import pytest
 
+from stepline.benchmarks.htstep import texts
 from stepline.benchmarks.htstep.kinds import INPUTS
 from stepline.benchmarks.htstep.texts import MOST_SENTENCES, sentences, whole, words
 from stepline.datasets.htstep import Step
+from tests.benchmarks.htstep.conftest import plan
 
 
 def step(
@@ -76,3 +80,9 @@ def test_sentences_end_with_a_mark_before_a_space_and_are_28_at_most() -> None:
 )
 def test_words(text: str, expected: list[str]) -> None:
     assert words(text) == expected
+
+
+@pytest.mark.usefixtures("releases")
+def test_a_tower_is_recorded_with_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "with_weights", lambda tower: replace(tower, weights_sha256=(("w", "0a"),)))
+    assert texts.spec(plan(), "mpnet").weights_sha256 == (("w", "0a"),)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,6 +59,10 @@ class TestWhatDecides:
         other = {"length": {"youcook2": 32, "tasty": 16}}
         assert self.record("softsoda-s3d", "tasty", **other) != self.record("softsoda-s3d", "tasty")
         assert self.record("softsoda-s3d", **other) == self.record("softsoda-s3d")
+
+    def test_the_vocabulary_of_what_writes(self, banks: None) -> None:
+        assert self.record("softsoda-s3d", vocabulary="train") != self.record("softsoda-s3d")
+        assert self.record("procnet", vocabulary="train") == self.record("procnet")
 
     def test_training_that_is_not_the_published_one_is_an_option(self, banks: None) -> None:
         made = plan({"features": {"s3d": ["s3d"]}, "pdvc": {"epochs": 3}, "length": {"tasty": 32}})
@@ -152,6 +157,8 @@ def test_videos_without_segments_are_said_to_have_none() -> None:
     none = Segmentation(video="c", segments=(), **about)
     assert made.select(inputs, some) == (some, "")
     assert made.select(inputs, [*some, none])[1] == "nothing predicted for 1 of 3 videos and seeds: zero"
+    seeds = [replace(none, seed=seed) for seed in (0, 1)]
+    assert made.select(inputs, seeds)[1] == "nothing predicted for 2 of 2 videos and seeds: zero"
     dropped = plan({"metrics": {"missing": "drop"}})
     assert dropped.select(inputs, [none])[1] == "nothing predicted for 1 of 1 videos and seeds: drop"
 
