@@ -122,7 +122,9 @@ class TestLearned:
         assert len(Articles(of).learned(0).videos) == 0
         said = Sentence(start_s=3, end_s=9, text="pour it")
         of._truth["narrations"] = [replace(silent, sentences=(*silent.sentences, said))]
-        assert [step.headline for step in Articles(of).learned(0).steps] == ["pour it"]
+        learned = Articles(of).learned(0)
+        assert [step.headline for step in learned.steps] == ["pour it"]
+        assert [len(each.rows) for each in learned.videos] == [len(of.bank("narrations")["train-0-0"])]
 
     def test_texts_are_of_the_parts_that_the_entry_names(self) -> None:
         steps = Articles(inputs("aft")).steps[1:3]

@@ -138,7 +138,10 @@ class TestNarrations:
         speech = of.benchmark.footage["htstep"].pipeline.speech
         first, *others = speech.manifests
         write(speech.folder / f"{SILENT}.parquet", [Sentence("Stir it", 1.0, 2.5)])
-        write_manifest(first, {SILENT: {"status": "present"}, "val_seen-0-1": {"status": "gone"}})
+        write_manifest(
+            first,
+            {SILENT: {"status": "present"}, "val_seen-0-1": {"status": "gone"}, "val_seen-0-2": {"status": "failed"}},
+        )
         for path in others:
             write_manifest(path, {})
         assert used(of, "val_seen") == {SILENT}

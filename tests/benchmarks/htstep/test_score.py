@@ -18,6 +18,7 @@ from stepline.benchmarks.htstep.kinds import Found
 from stepline.benchmarks.htstep.metrics import METRICS, split_of
 from stepline.benchmarks.htstep.score import counted, values
 from stepline.datasets.htstep import RELEASES, Recording, Segment, Step
+from stepline.metrics.step_recall import random_subsets
 from stepline.runs.predictions import write_predictions
 from stepline.runs.score import score
 from tests.benchmarks.htstep.conftest import inputs
@@ -258,7 +259,7 @@ class TestCrosstask:
         assert scores["crosstask_r1"].values.tolist() == [100, 0]
         assert scores["crosstask_map"].values == pytest.approx([100, 40])  # its IoU of 0.45 is enough for two of five
         assert mean(scores["crosstask_r1"]) == 50
-        assert scores["crosstask_r1"].counts == {"n_videos": 3, "n_listed": 3}
+        assert scores["crosstask_r1"].counts == scores["crosstask_r1_sd"].counts == {"n_videos": 3, "n_listed": 3}
         assert [*scores["crosstask_map"].videos] == ["Cup", "Pan"]
         swapped = self.scores([replace(made[0], steps=made[0].steps[::-1]), *made[1:]])
         assert mean(swapped["crosstask_map"]) == 100, "by the official reading"
@@ -281,6 +282,9 @@ class TestCrosstask:
         share = (value - 50) / 50
         assert sd == pytest.approx(50 * np.sqrt(share * (1 - share) * 40 / 39))
         assert [*scores["crosstask_r1_sd"].videos] == [f"subset {number}" for number in range(40)]
+        subsets = random_subsets({"Cup": ["x", "y"], "Pan": ["x"]}, evaluated="drawn", seed=0, n=40, per_task=1)
+        expected = [50 if ("Cup", "x") in subset else 100 for subset in subsets]
+        assert scores["crosstask_r1_sd"].values.tolist() == expected != expected[::-1]
         other = self.scores(made, crosstask_subsets=40, crosstask_videos=1, crosstask_seed=1)
         assert other["crosstask_r1"].corpus != value
         assert self.scores(made, crosstask_subsets=40)["crosstask_r1"].corpus == pytest.approx(200 / 3)
