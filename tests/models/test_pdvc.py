@@ -100,6 +100,7 @@ def test_the_defaults_are_the_release_s_for_youcook2() -> None:
     assert model.queries.weight.shape == (100, 1024)
     assert model.captions.logits.weight.shape == (1608, 512)
     assert model.counts[0].weight.shape == (21, 512)
+    assert model.decoder[0].attention.weight.weight.shape == (8 * 4 * 4, 512), "heads, levels and points"
 
 
 @pytest.mark.parametrize("matcher", MATCHERS)

@@ -77,6 +77,8 @@ def test_training_begins_with_the_released_spread() -> None:
         spread = (2 / sum(linear.weight.shape)) ** 0.5
         assert linear.weight.std().item() == pytest.approx(spread, rel=0.05)
     assert model.decoder.key_positions.table.std().item() == pytest.approx(1 / 16, rel=0.05)
+    made = model.config
+    assert (made.decoder_layers, made.hidden, made.heads, made.feedforward) == (3, 256, 8, 1024)
     assert not any(each.any() for name, each in model.named_parameters() if name.endswith("bias"))
     assert model.query.project.bias is None
 

@@ -175,6 +175,9 @@ class TestNeeds:
         ):
             found = made.missing(made.entries[entry], release)
             assert found == tuple(Need("features", f"planted/{each}") for each in datasets), entry
+        table, line = next((table, line) for table, line, _ in made.lines() if line.entry == "aft")
+        assert made.withheld(made.entries["aft"])
+        assert made.note(table, line, "v1", "test_seen_map") == "", "nothing is submitted of what is not predicted"
 
     def test_what_lists_the_videos_of_coin_is_missing_where_their_features_are_computed(self) -> None:
         made = plan({"features": {"s3d": ["s3d-htstep"]}})
@@ -427,6 +430,8 @@ class TestFootage:
         assert made.by_activity == []
         assert [each.entry.id for each in made.jobs(entry="aft-crosstask")] == ["aft-crosstask"]
         assert [each.entry.id for each in made.jobs(entry="aft")] == ["aft"]
+        other = plan({"tables": ["table6"], "entries": {"aft-narrations-crosstask": {"settings": {"of": "aft"}}}})
+        assert "aft-narrations" in {each.entry.id for each in other.jobs()}, "what is two entries before"
 
 
 @pytest.mark.usefixtures("banks")
