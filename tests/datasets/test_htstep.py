@@ -322,6 +322,7 @@ class TestCandidates:
             ({"e": [1, 1]}, "e lists a candidate twice"),
             ({"e": [1, 5]}, "e has candidates of several activities, Fry Fish, Make Tea"),
             ({"d": [1]}, "d has steps of 'Make Tea', but 'Fry Fish' in annotations.json"),
+            ({"b": [5]}, "b has steps of 'Fry Fish', but 'Make Tea' in annotations.json"),
         ],
     )
     def test_what_is_wrong_is_one_line_that_names_the_video(self, content: Any, reason: str) -> None:

@@ -99,6 +99,15 @@ class TestReleases:
         assert all(not video.url for video in DATASETS["tasty"].videos())
 
 
+def test_a_file_is_named_by_its_split() -> None:
+    names = {"youcook2": "yc2", "tasty": "tasty"}
+    for dataset, splits in SPLIT_FILES.items():
+        for split, (release, path) in splits.items():
+            assert Path(path).name.startswith(names[dataset])
+            assert f"_{split}" in Path(path).name
+            assert path in FILES[release]
+
+
 def test_there_are_no_videos_before_the_release() -> None:
     assert DATASETS["youcook2"].videos() == ()
     assert not RELEASES.is_there("youcook2")

@@ -131,6 +131,12 @@ def test_repeats_and_short_segments_are_no_truth() -> None:
     assert ground([TEA[0], other], guesses, labels=["x", "x"]).mean == 1
 
 
+def test_a_segment_repeats_those_that_are_kept_alone() -> None:
+    """Each is within 1 ms of the one before; the third is not within 1 ms of the first."""
+    true: list[True_] = [("v", 10 + shift, 20 + shift, 0) for shift in (0, 0.0008, 0.0016)]
+    assert ground(true, []).n_true.tolist() == [2]
+
+
 def test_a_reversed_prediction_as_long_as_the_truth_is_taken_for_it() -> None:
     assert ground(TEA[:1], [("v", 80, 70, 0, 0.9)]).mean == 1
     assert ground(TEA[:1], [("v", 80, 71, 0, 0.9)]).mean == 0
@@ -213,6 +219,12 @@ def test_full_and_partial_matches_by_hand() -> None:
     assert (partial.ap[:, 0].tolist(), partial.mean) == ([1, 0.5], 0.75)
     assert partial.dropped == Dropped(other_article=0, other_kind=2, unused_step=0, no_truth=0)
     assert of_kind("full", MATCHES, [*guesses, ("a", 0, 5, 11, 0.9)]).dropped.no_truth == 1
+
+
+def test_a_segment_that_is_no_truth_is_no_match_of_another_kind() -> None:
+    matches = [(("v", 10, 20, 0), True), (("v", 40, 40.0005, 0), False)]
+    found = of_kind("full", matches, [("v", 10, 20, 0, 0.5)])
+    assert (found.mean, found.n_true.tolist(), found.dropped.other_kind) == (1, [1], 0)
 
 
 def test_full_matches_in_the_official_reading() -> None:

@@ -2,15 +2,21 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from stepline.models.actionformer import (  # noqa: E402
     ActionFormer,
+    Found,
+    Level,
+    Pyramid,
     Said,
+    chosen,
     decoded,
     points,
+    sinusoids,
 )
 from stepline.models.actionformer_config import ActionFormerConfig, Decoding  # noqa: E402
 from tests.models.actionformer import SIZES, TEXTS, network, texts  # noqa: E402
@@ -79,6 +85,22 @@ def test_without_drop_path_channels_have_no_scales() -> None:
     assert names == {f"blocks.{number}.{part}" for number in range(3) for part in ("attended", "fed")}
 
 
+def test_the_first_position_has_sines_of_0() -> None:
+    assert sinusoids(3, 4)[0, :, 0].tolist() == [0, 0.5, 0, 0.5]
+
+
+def test_a_point_is_added_to_the_two_finer_ones_that_it_covers() -> None:
+    config = ActionFormerConfig(**SIZES, pyramid="fpn")
+    torch.manual_seed(0)
+    pyramid = Pyramid(config)
+    levels = [Level(torch.randn(1, 8, n), torch.ones(1, 1, n)) for n in (16, 8, 4)]
+    with torch.no_grad():
+        before = pyramid(levels)[0].rows
+        levels[1].rows[:, :, 3] += torch.randn(8)
+        changed = (pyramid(levels)[0].rows != before).any(dim=1)[0]
+    assert changed.nonzero()[:, 0].tolist() == [5, 6, 7, 8], "and to those beside them, by a kernel of three"
+
+
 def said_of(scores: list[list[float]], offsets: list[list[float]], there: list[bool], sizes: list[int]) -> Said:
     return Said(torch.tensor([scores]).logit(), torch.tensor([offsets]), torch.tensor([there]), sizes)
 
@@ -90,3 +112,20 @@ def test_equal_scores_are_in_the_order_of_points_then_steps() -> None:
     found = decoded(said, config, Decoding(most_points=4))
     assert found.steps.tolist() == [0, 1, 2, 0] * 3
     assert found.segments[:, 0].tolist() == [-1, -1, -1, 0, -2, -2, -2, 0, -4, -4, -4, 0]
+
+
+def test_segments_of_a_twentieth_of_a_row_are_dropped() -> None:
+    offsets = [[0.02, 0.02], [0.03, 0.03], *[[0.0, 0.0]] * 54]
+    said = said_of([[0.5]] * 56, offsets, [True] * 56, [32, 16, 8])
+    found = decoded(said, ActionFormerConfig(**SIZES), Decoding())
+    assert found.segments.tolist() == [pytest.approx([0.97, 1.03])]
+
+
+def test_a_segment_becomes_the_mean_of_all_that_overlap_it() -> None:
+    segments = np.array([[0, 10], [0, 8], [20, 30]], np.float32)
+    found = Found(segments, np.array([0.75, 0.5, 0.25], np.float32), np.array([0, 1, 0]))
+    made = chosen(found, Decoding(nms="hard", per_step=False, iou=0.5, voting=0.5))
+    weights = 0.75 * 1, 0.5 * 0.8
+    assert made.steps.tolist() == [0, 0]
+    assert made.segments[0] == pytest.approx([0, (10 * weights[0] + 8 * weights[1]) / sum(weights)])
+    assert made.segments[1].tolist() == [20, 30]

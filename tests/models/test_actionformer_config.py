@@ -71,3 +71,6 @@ def test_defaults_are_those_that_the_documents_state() -> None:
     assert (made.crop, made.inside, made.droppath, made.candidates) == (0.9, 0.5, 0.1, "all")
     assert (decoding.nms, decoding.per_step, decoding.sigma, decoding.most) == ("soft", True, 0.5, 200)
     assert (decoding.least_score, decoding.min_score, decoding.voting) == (0.001, 0.001, 0.7)
+    assert (decoding.most_points, decoding.least_rows, made.prior) == (2000, 0.05, 0.01)
+    assert (made.arch, made.head_layers, made.heads, made.kernel, made.head_kernel) == ((2, 2, 5), 3, 4, 3, 3)
+    assert made.ranges == ((0, 4), (4, 8), (8, 16), (16, 32), (32, 64), (64, 10000))

@@ -30,6 +30,8 @@ def test_segments_are_in_seconds_within_the_video_the_best_first(length: int) ->
     best = chosen(decoded(said, model.config, SETTINGS), SETTINGS)
     assert found.start_s == pytest.approx(np.clip(best.segments[:, 0] + 0.5, 0, video.duration_s))
     assert found.step.tolist() == best.steps.tolist()
+    every = ground(model, video, settings=replace(SETTINGS, nms="none"))
+    assert (np.diff(every.score) <= 0).all(), "also without suppression, which sorts"
 
 
 @pytest.mark.parametrize("with_texts", [False, True])

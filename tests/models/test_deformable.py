@@ -7,6 +7,7 @@ from hypothesis import strategies as st  # noqa: E402
 
 from stepline.models.deformable import (  # noqa: E402
     DecoderLayer,
+    DeformableAttention,
     EncoderLayer,
     Levels,
     Locations,
@@ -93,3 +94,14 @@ def test_queries_of_the_decoder_see_one_another_but_not_absent_ones() -> None:
     for hidden, same in ((None, False), (absent, True)):
         found, other = (layer(each, torch.zeros_like(each), view, rows, levels, hidden) for each in (queries, changed))
         assert torch.allclose(found[:, 1:], other[:, 1:]) == same
+
+
+def test_the_weights_of_all_locations_sum_to_one() -> None:
+    """So attention to equal rows does not depend on the query."""
+    query, view, rows, levels = inputs(1)
+    attention = DeformableAttention(8, 2, len(LENGTHS), 3, "border").double()
+    with torch.no_grad():
+        attention.weight.weight.normal_()
+        found = attention(query, view, rows[:, :1].expand_as(rows), levels)
+        expected = attention.output(attention.value(rows[:, :1]))
+    torch.testing.assert_close(found, expected.expand_as(found))

@@ -100,6 +100,7 @@ def test_the_defaults_are_the_release_s_for_youcook2() -> None:
     assert model.queries.weight.shape == (100, 1024)
     assert model.captions.logits.weight.shape == (1608, 512)
     assert model.counts[0].weight.shape == (21, 512)
+    assert model.decoder[0].attention.weight.weight.shape == (8 * 4 * 4, 512), "heads, levels and points"
 
 
 @pytest.mark.parametrize("matcher", MATCHERS)
@@ -344,6 +345,7 @@ def test_given_segments_are_captioned_as_they_are() -> None:
 
 def test_what_cannot_be_learned_is_one_line() -> None:
     model = network(matcher="soda")
+    assert loss(network(), (FEATURES, SEGMENTS.repeat(4, 1), CAPTIONS.repeat(4, 1))).isfinite(), "12 of 12 queries"
     for segments, reason in (
         (SEGMENTS[:0], "0 segments cannot be learned by 12 queries"),
         (SEGMENTS.repeat(5, 1), "15 segments cannot be learned by 12 queries"),

@@ -131,7 +131,8 @@ def test_the_counter_s_loss_by_hand() -> None:
 def test_as_released_a_number_counts_less_the_more_videos_of_activitynet_have_it() -> None:
     """Of 10,009 videos 1,936 have two segments and 4,125 three; no video has 28 or more."""
     assert sum(ACTIVITYNET) == 10_009
-    logits = torch.full((31,), -40.0)
+    logits, fewer = torch.full((31,), -40.0), torch.full((21,), -40.0)
+    assert counted(fewer, 3) == pytest.approx((1 - 0.412129084) * counted(fewer, 3, count_weights="none"))
     for number, share in ((0, 0.0), (2, 0.193425917), (3, 0.412129084), (17, 1.99820162e-4), (30, 0.0)):
         assert counted(logits, number) == pytest.approx((1 - share) * counted(logits, number, count_weights="none"))
 

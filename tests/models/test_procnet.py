@@ -218,7 +218,12 @@ def test_so_many_samples_are_drawn_and_negatives_stand_in_for_positives(
     model = plain(config)
     logits, segments = (each.detach() for each in model(NOISE))
     logits.requires_grad_()
+    segments.requires_grad_()
     given(model, logits, segments).loss(NOISE, torch.tensor([[10.0, 21.0]]) / L).backward()
+    moved = segments.grad.abs().sum(dim=2) > 0
+    off = (segments.detach() - torch.tensor([10.0, 21.0])).clamp(-1, 1)
+    torch.testing.assert_close(segments.grad[moved], off[moved] / 3)
+    assert moved.any()
     assert int((logits.grad < 0).sum()) == drawn[0]
     assert int((logits.grad > 0).sum()) == drawn[1]
     outside = (segments[..., 0] < 0) | (segments[..., 1] > L)

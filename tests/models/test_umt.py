@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 
 from stepline.models.umt import Scores, Umt  # noqa: E402
 from stepline.models.umt_config import UmtConfig  # noqa: E402
+from stepline.models.umt_layers import Attention, Positions  # noqa: E402
 from stepline.models.umt_moments import Targets, targets  # noqa: E402
 from tests.models.umt import SIZES, alone, network, queries  # noqa: E402
 
@@ -51,6 +52,24 @@ def test_the_loss_reaches_every_parameter() -> None:
     assert not [name for name, each in model.named_parameters() if each.grad is None or not each.grad.any()]
 
 
+def test_positions_are_in_queries_and_keys_and_not_in_values() -> None:
+    """Where all keys are attended to alike, positions have no effect."""
+    model, batch = network(), queries(*BATCH)
+    tables = []
+    with torch.no_grad():
+        for part in model.modules():
+            if isinstance(part, Attention):
+                part.query.weight.zero_()
+                part.query.bias.zero_()
+            tables += [part.table] if isinstance(part, Positions) else []
+        before = model(batch)
+        for table in tables:
+            table.add_(torch.randn_like(table))
+    assert len(tables) == 3
+    for own, other in zip(before, model(batch), strict=True):
+        torch.testing.assert_close(own, other)
+
+
 def test_training_begins_with_the_released_spread() -> None:
     torch.manual_seed(0)
     model = Umt(UmtConfig(feature_dim=300, text_dim=200, positions=500))
@@ -58,6 +77,8 @@ def test_training_begins_with_the_released_spread() -> None:
         spread = (2 / sum(linear.weight.shape)) ** 0.5
         assert linear.weight.std().item() == pytest.approx(spread, rel=0.05)
     assert model.decoder.key_positions.table.std().item() == pytest.approx(1 / 16, rel=0.05)
+    made = model.config
+    assert (made.decoder_layers, made.hidden, made.heads, made.feedforward) == (3, 256, 8, 1024)
     assert not any(each.any() for name, each in model.named_parameters() if name.endswith("bias"))
     assert model.query.project.bias is None
 

@@ -61,6 +61,17 @@ def test_what_is_learned_is_said_again() -> None:
         assert sorted(found[0, :, :2].tolist()) == segments.tolist()
 
 
+def test_neither_an_offset_nor_a_window_is_below_0() -> None:
+    center, below = torch.tensor([[0.0, 0.0, 1.0, 0.0]]), torch.full((1, 4), -0.75)
+    made = moments(center, below, below, replace(CONFIG, moments=1))
+    assert made[0, 0].tolist() == [2.0, 3.0, 1.0]
+
+
+def test_a_moment_is_cut_to_the_video() -> None:
+    center, window = torch.tensor([[0.0, 0.0, 1.0, 0.0]]), torch.full((1, 4), 20.0)
+    assert moments(center, window, torch.zeros(1, 4), replace(CONFIG, moments=1))[0, 0].tolist() == [0.0, 4.0, 1.0]
+
+
 def test_a_centre_is_the_most_likely_of_the_rows_of_its_kernel() -> None:
     center, nothing = torch.tensor([[0.25, 0.875, 0.5, 0.375, 0.625]]), torch.zeros(1, 5)
     for kernel, expected in ((1, [0.875, 0.625, 0.5]), (3, [0.875, 0.625, 0]), (5, [0.875, 0.625, 0])):

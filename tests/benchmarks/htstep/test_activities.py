@@ -10,6 +10,7 @@ from stepline.benchmark import Job
 from stepline.benchmarks.htstep.activities import HEADER, write_activities
 from stepline.benchmarks.htstep.benchmark import Htstep
 from tests.benchmarks.htstep.conftest import plan
+from tests.benchmarks.htstep.synthetic import write_releases
 
 pytestmark = pytest.mark.usefixtures("banks")
 
@@ -31,7 +32,7 @@ def written(
         metric = {"value": 42.0, "per_video": per_video}
         query = {"value": 21.0, "per_video": {activity: value / 2 for activity, value in per_video.items()}}
         metrics = {"val_seen_map": metric, "val_seen_map_03": metric, "val_seen_query_map": query}
-        metrics |= {f"{split}_map": metric for split in others}
+        metrics |= {f"{split}_{name}": metric for split in others for name in ("map", "query_map")}
         return {"metrics": metrics, "needs": []}
 
     monkeypatch.setattr(Htstep, "read_score", read_score)
@@ -41,15 +42,15 @@ def written(
 
 
 def test_a_line_of_each_activity_reading_and_split_beside_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = written(monkeypatch, {"place": {"Make Tea": 12.34567, "Clean Flounder": 1.0}, "aft": {"Make Tea": 5.0}})
+    lines = written(monkeypatch, {"place": {"Make Tea": 12.34567, "Clean Flounder": 1.0}, "aft": {"Make Tea": 0.0}})
     assert tuple(lines[0]) == HEADER
     ours = [line for line in lines if line["value"]]
     assert {line["split"] for line in ours} == {"val_seen"}
     assert {(line["activity"], line["entry"], line["reading"]): line["value"] for line in ours} == {
         ("Make Tea", "place", "official"): "12.3457",
         ("Make Tea", "place", "per query"): "6.1728",
-        ("Make Tea", "aft", "official"): "5.0000",
-        ("Make Tea", "aft", "per query"): "2.5000",
+        ("Make Tea", "aft", "official"): "0.0000",
+        ("Make Tea", "aft", "per query"): "0.0000",
         ("Clean Flounder", "place", "official"): "1.0000",
         ("Clean Flounder", "place", "per query"): "0.5000",
         ("mAP", "place", "official"): "42.0000",
@@ -79,6 +80,17 @@ def test_the_markdown_shows_three_entries(monkeypatch: pytest.MonkeyPatch) -> No
     assert "aft," not in text
 
 
+def test_the_paper_s_numbers_are_by_the_official_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = written(monkeypatch, {"actionformer": {"Deep Fry a Turkey": 5.0}}, "test_seen")
+    found = [line for line in lines if (line["activity"], line["entry"]) == ("Deep Fry a Turkey", "actionformer")]
+    assert {(line["split"], line["reading"]): line["paper"] for line in found} == {
+        ("val_seen", "official"): "",
+        ("val_seen", "per query"): "",
+        ("test_seen", "official"): "51.56",
+        ("test_seen", "per query"): "",
+    }
+
+
 def test_a_number_of_the_paper_says_what_its_own_entry_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("datasets/htstep/narrations/release.json").unlink()
     lines = written(monkeypatch, {})
@@ -99,3 +111,5 @@ def test_numbers_of_made_up_annotation_say_so(monkeypatch: pytest.MonkeyPatch) -
     assert {line["note"] for line in lines if line["value"]} == {"the annotation is made up: no result"}
     assert {line["note"] for line in lines if not line["value"]} == {"needs labels:htstep/test_seen"}
     assert "made up: no result" in Path("results/htstep/table7.md").read_text()
+    write_releases("val_unseen")
+    assert {line["note"] for line in written(monkeypatch, {})} == {""}

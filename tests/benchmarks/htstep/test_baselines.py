@@ -79,10 +79,10 @@ def test_a_step_that_train_does_not_show_is_where_others_are_at_its_place() -> N
 
 def test_equally_certain_steps_are_in_the_order_of_the_article() -> None:
     of = inputs("place")
-    Path("fit").write_text('{"1": [0.5, 0.6, 0.5], "2": [0.1, 0.2, 0.5]}')
+    Path("fit").write_text('{"1": [0.5, 0.6, 0.5], "2": [0.1, 0.2, 0.5], "3": [0.7, 0.8, 0.51]}')
     tea = next(each for each in predicted(of, Path("fit")) if each.video == "val_seen-0-1")
-    assert tea.steps == (1, 2, 0, 3)
-    assert tea.scores == (0.5, 0.5, 0, 0)
+    assert tea.steps == (3, 1, 2, 0)
+    assert tea.scores == (0.51, 0.5, 0.5, 0)
 
 
 def test_a_segment_lasts_as_long_as_those_of_the_activity() -> None:
@@ -94,9 +94,24 @@ def test_a_segment_lasts_as_long_as_those_of_the_activity() -> None:
     for video, key in (("val_seen-0-1", "Make Tea"), ("test_unseen-0-0", "")):
         each, duration = next(each for each in made if each.video == video), VIDEOS[video].duration
         n = len(each.steps)
+        assert (each.steps, each.scores) == (VIDEOS[video].steps, (1.0,) * n)
         for k, (start_s, end_s) in enumerate(each.segments):
             assert (start_s + end_s) / 2 == pytest.approx(duration * (k + 0.5) / n)
             assert end_s - start_s == pytest.approx(known[key])
+
+
+def test_what_is_fitted_is_of_the_chosen_videos() -> None:
+    for entry in ("place", "duration"):
+        of, path = inputs(entry, subset={"fraction": 0.5}), Path("fit")
+        of.benchmark.method(of.entry.kind)().fit(of.staged("fit"), 0, path)
+        chosen = {each.video for each in of.chosen("train")}
+        shown = [(each, segment) for each in of_train() if each.video in chosen for segment in each.segments]
+        assert 0 < len(chosen) < len(of_train())
+        if entry == "duration":
+            assert read_json(path)[""] == pytest.approx(np.mean([segment[1] - segment[0] for _, segment in shown]))
+        else:
+            starts = [segment[0] / each.duration for each, segment in shown if segment[2] == 0]
+            assert read_json(path)["0"][0] == pytest.approx(np.mean(starts))
 
 
 def test_a_segment_is_cut_to_the_video() -> None:

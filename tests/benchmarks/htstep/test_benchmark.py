@@ -15,6 +15,7 @@ from stepline.datasets import htstep
 from stepline.datasets.htstep import ANNOTATIONS, RELEASES
 from stepline.errors import ConfigError
 from stepline.needs import Need
+from stepline.pipeline.speech import Speech
 from stepline.runs.table import table_rows
 from tests.benchmarks.htstep.conftest import plan
 from tests.benchmarks.htstep.synthetic import CONFIG, videos, write_releases
@@ -106,6 +107,7 @@ class TestDoor:
                 "settings.init: 'aft' does not fit; none has the same features and text",
             ),
             ("mt_bce", "s3d", AFT | {"init": "mine"}, "settings: mine <- mine is a cycle: name another entry"),
+            ("umt", "s3d", AFT | {"init": "umt"}, "settings.init: unknown key"),
         ],
     )
     def test_an_entry_that_begins_with_what_does_not_fit_is_refused(
@@ -173,6 +175,9 @@ class TestNeeds:
         ):
             found = made.missing(made.entries[entry], release)
             assert found == tuple(Need("features", f"planted/{each}") for each in datasets), entry
+        table, line = next((table, line) for table, line, _ in made.lines() if line.entry == "aft")
+        assert made.withheld(made.entries["aft"])
+        assert made.note(table, line, "v1", "test_seen_map") == "", "nothing is submitted of what is not predicted"
 
     def test_what_lists_the_videos_of_coin_is_missing_where_their_features_are_computed(self) -> None:
         made = plan({"features": {"s3d": ["s3d-htstep"]}})
@@ -196,10 +201,13 @@ class TestNeeds:
         assert made.missing(made.entries["uniform"], "v1") == ()
 
     @pytest.mark.usefixtures("banks")
-    def test_weights_of_encoders_are_missing(self) -> None:
+    def test_weights_of_encoders_are_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         made = plan({"texts": {**CONFIG["texts"], "word2vec": "s3d-text"}})
         assert Need("weights", "s3d") in made.missing(made.entries["umt"], "v1")
         assert made.missing(made.entries["umt-ts"], "v1") == ()
+        monkeypatch.setattr("stepline.benchmarks.htstep.texts.model_files", lambda name: None)
+        made = plan({"texts": {**CONFIG["texts"], "mpnet": "minilm"}})
+        assert Need("weights", "minilm") in made.missing(made.entries["aft"], "v1")
 
     def test_a_line_names_the_videos_of_its_whole_chain_and_those_that_are_heard(self) -> None:
         narrated = {"dataset": "talks"}
@@ -229,6 +237,17 @@ class TestNeeds:
         assert [each.name for each in heard.pipelines_of(heard.entries["tfidf"], "v1")] == ["htstep"]
         assert read.pipelines_of(read.entries["tfidf"], "v1") == []
 
+    @pytest.mark.usefixtures("banks")
+    def test_a_recogniser_that_cannot_run_is_missing_where_speech_is_heard(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        need = Need("package", "recogniser")
+        monkeypatch.setattr(Speech, "missing", (need,))
+        made = plan({"transcripts": "asr"})
+        for entry, heard in (("tfidf", True), ("mt-bce-narrations", True), ("mt-bce-vina", True), ("aft", False)):
+            assert (need in made.missing(made.entries[entry], "v1")) == heard, entry
+        assert need not in plan().missing(made.entries["tfidf"], "v1")
+
     def test_labels_that_only_the_challenge_has_are_missing_without_annotation_too(self) -> None:
         manifest("annotations").unlink()
         made = plan()
@@ -249,6 +268,9 @@ class TestNeeds:
         need = Need("predictions", "vina")
         assert made.missing(made.entries["vina"], "v1") == (need,)
         assert "files: {vina: FOLDER}" in made.filled_by("table2.csv", [need]).replace('"', "")
+        other = plan({"files": {"vina": "."}, "entries": {"mine": {"kind": "files", **LINE}}})
+        assert other.missing(other.entries["vina"], "v1") == ()
+        assert other.missing(other.entries["mine"], "v1") == (Need("predictions", "mine"),)
         notes = {row.note for row in table_rows(made, "table2") if row.entry == "vina" and row.split == "val_seen"}
         assert notes == {"no method here; needs predictions:vina"}
 
@@ -270,8 +292,11 @@ class TestNeeds:
         splits = {"train": 24, "val-seen": 9, "test-seen": 9, "test-unseen": 2, "val-unseen": 2}
         assert counted == splits | {"seen": 9 + 9, "full": 24 + 9 + 9 + 2}
         assert manifest("annotations") not in made.table_inputs("table1")
+        assert {metric for metric, each in METRICS.items() if each.unit == "count"} == {*COUNTS}
         write_releases()
-        assert {manifest("annotations"), manifest("candidates")} <= {*plan().table_inputs("table1")}
+        own = {"mine": {"kind": "uniform", "features": "s3d", "table": "table1", "method": "Mine"}}
+        for made in (plan(), plan({"entries": own})):
+            assert {manifest("annotations"), manifest("candidates")} <= {*made.table_inputs("table1")}
 
     def test_segments_are_counted_where_the_labels_of_a_split_are_here(self) -> None:
         def rows() -> dict[str, Any]:
@@ -366,6 +391,12 @@ class TestReads:
         assert speech <= {*made.fit_inputs(narrated)}
         assert not speech & {*made.fit_inputs(silent), *made.predict_inputs(silent)}
         assert "narrations" not in made.reads(heard)
+        told = {"transcripts": "asr", "features": {"s3d": ["histogram"]}, "narrations": {"dataset": "crosstask"}}
+        other = plan({**told, "tables": ["table2"]})
+        speech, talks = ({*other.footage[name].pipeline.speech.manifests} for name in ("htstep", "crosstask"))
+        assert talks <= {*other.fit_inputs(narrated)}
+        assert not speech & {*other.fit_inputs(narrated)}
+        assert speech <= {*other.predict_inputs(heard)}
 
     def test_sound_is_wanted_where_it_is_heard(self) -> None:
         def sounds(**changes: Any) -> bool:
@@ -397,6 +428,10 @@ class TestFootage:
         assert {"aft", "aft-narrations"} <= {each.entry.id for each in made.jobs()}
         assert not {"aft", "aft-narrations"} & {each.entry.id for each in made.jobs("table6")}
         assert made.by_activity == []
+        assert [each.entry.id for each in made.jobs(entry="aft-crosstask")] == ["aft-crosstask"]
+        assert [each.entry.id for each in made.jobs(entry="aft")] == ["aft"]
+        other = plan({"tables": ["table6"], "entries": {"aft-narrations-crosstask": {"settings": {"of": "aft"}}}})
+        assert "aft-narrations" in {each.entry.id for each in other.jobs()}, "what is two entries before"
 
 
 @pytest.mark.usefixtures("banks")
@@ -443,6 +478,8 @@ class TestSpecs:
         for entry, heard in (("tfidf", True), ("aft-narrations", True), ("aft", False)):
             specs = [made.spec(Job(release="v1", entry=made.entries[entry])) for made in (before, after)]
             assert (specs[0] != specs[1]) == heard, entry
+            told = after.decides(Job(release="v1", entry=after.entries[entry]))["transcripts"]
+            assert told == (after.footage["htstep"].pipeline.speech.record if heard else ""), entry
 
     def test_encoders_are_of_what_reads_texts(self) -> None:
         made, other = plan(), plan({"texts": {**CONFIG["texts"], "mpnet": "minilm"}})
@@ -571,6 +608,43 @@ class TestTables:
         assert [part for part in said.split("|") if part not in text] == []
         assert unsaid not in text
 
+    def test_a_line_prints_what_its_entry_reads(self) -> None:
+        backbones = {"s3d": "S3D", "s3d_joint": "S3D", "timesformer": "TS"}
+        encoders = {"word2vec": "Word2Vec", "mil_nce": "Word2Vec", "mpnet": "MPNet", "clip": "CLIP"}
+        data = {"htstep": "HT-Step", "narrations": "HT100M", "coin": "COIN"}
+        kinds = {"Mean place": "place", "Mean duration": "duration", "Uniform cuts": "uniform", "TF-IDF": "text"}
+        kinds |= {"MPNet": "text", "MIL-NCE": "zero_shot", "ActionFormer": "actionformer", "UMT": "umt"}
+        kinds |= {"MT+BCE": "mt_bce", "MT+BCE (VINA)": "mt_bce", "ActionFormer-T": "actionformer_t"}
+        made = plan()
+        for table, line, release in made.lines():
+            entry, where = made.entries[line.entry], f"table {table.name}, {line.entry}"
+            if entry.kind_name in ("statistics", "files"):
+                continue
+            parts = [part for part in made.parts(entry) if part.kind_name != "transfer"]
+            kind, settings = parts[0].kind_name, parts[0].settings
+            text = [encoders[settings["text"]]] if "text" in settings else []
+            if table.name == "3":
+                among = settings.get("input", "").split("_")
+                words = text + [part for part in ("headline", "paragraph", "activity") if part in among]
+            elif kind == "text":
+                words = ["transcript"] + ["article order"] * (settings["order"] == "article")
+            elif release == "crosstask" or "video" not in entry.sees:
+                words = []
+            else:
+                words = [backbones[entry.features], *text]
+            assert line.modality == ", ".join(words), where
+            assert kind == kinds[line.method], where
+            trained = [data[on] for part in reversed(parts) if (on := made.trained_on(part))]
+            if trained and line.setting not in ("", "baseline"):
+                assert line.setting.replace("narrations", "HT100M") == " + ".join(trained), where
+            if kind == "text":
+                assert settings["by"] == line.method.lower().replace("-", ""), where
+            elif text and table.name != "3":
+                name, made_of = {"mt_bce": ("word2vec", "activity_headline"), "zero_shot": ("mil_nce", "headline")}.get(
+                    kind, (settings["text"] if line.modality else "mpnet", "headline")
+                )
+                assert (settings["text"], settings["input"]) == (name, made_of), where
+
     def test_tables_stand_on_their_release(self) -> None:
         found = {(table.name, release) for table, _, release in plan().lines()}
         assert {release for name, release in found if name in "56"} == {"crosstask"}
@@ -585,6 +659,7 @@ class TestTables:
         }
         said = "the labels are withheld: submit results/htstep/submissions/aft/test_seen.csv to EvalAI's challenge 2205"
         assert said in notes["aft", "test_seen_map"]
+        assert said.replace("test_seen", "test_unseen") in notes["aft", "test_unseen_map"]
         assert "withheld" not in notes["aft", "val_seen_map"]
         assert "withheld" not in notes["vina", "test_seen_map"]
         assert made.withheld(made.entries["aft"]) == ["test_seen", "test_unseen", "val_unseen"]
@@ -660,6 +735,9 @@ class TestTables:
         }
         assert {("table2", "mt-bce-vina"), ("table5", "aft-narrations-htstep-crosstask")} < {*trained}
         assert {*trained.values()} == {"beyond"}
+        others = {("table2", "umt-ts"), ("table2b", "umt-ts"), ("table5", "mil-nce")}
+        beyond = {(table.file, line.entry) for table, line, _ in made.lines() if line.protocol == "beyond"}
+        assert beyond == {*trained} | others
         assert made.shown_options(made.entries["mt-bce-vina"], "v1")["narrations.dataset"].differs == bool(own)
 
     def test_an_entry_sees_what_it_is_made_of(self) -> None:
@@ -676,6 +754,7 @@ class TestTables:
                 "aft",
                 "umt",
                 "aft-crosstask",
+                "aft-narrations-coin-crosstask",
             )
         }
         assert seen == {
@@ -688,6 +767,7 @@ class TestTables:
             "aft": "video article train",
             "umt": "video article train",
             "aft-crosstask": "video article train",
+            "aft-narrations-coin-crosstask": "video article narrations coin",
         }
         assert [each.word for each in made.seen(made.entries["mt-bce-vina"])] == [
             "video",
@@ -727,7 +807,8 @@ def test_examples_are_annotated_videos_of_val_with_the_best_segments(monkeypatch
     made.examples()
     [(of, tracks, annotated, more)] = given
     assert (of, more) == (made, {"most": 8})
-    assert {*tracks} <= {*made.entries}
+    named = {(line.entry, line.method) for table in made.declared.tables for line in table.lines}
+    assert {*tracks.items()} <= named
     assert {video: (each.segments, each.duration_s) for video, each in annotated("v1").items()} == {
         each.video: ([segment[:2] for segment in each.segments[::-1]], each.segments[-1][1])
         for each in videos()

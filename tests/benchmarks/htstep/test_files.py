@@ -32,11 +32,23 @@ class TestFiles:
     def test_splits_without_a_file_have_no_prediction(self) -> None:
         for split in ("val_seen", "test_unseen"):
             write(split)
-        made = predicted(inputs("vina", files={"vina": "mine"}))
-        assert {each.split for each in made} == {"val_seen", "test_unseen"}
+        made = predicted(
+            inputs("vina", files={"vina": "mine"}, entries={"vina": {"splits": ["val_seen", "test_unseen"]}})
+        )
+        assert [*dict.fromkeys(each.split for each in made)] == ["val_seen", "test_unseen"]
         few = inputs("vina", files={"vina": "mine"}, entries={"vina": {"splits": ["val_seen"]}})
         assert {each.split for each in predicted(few)} == {"val_seen"}
         assert few.missing("predict") == ()
+        Path("datasets/htstep/candidates/release.json").unlink()
+        unlabelled = inputs("vina", files={"vina": "mine"}, entries={"vina": {"splits": ["test_unseen"]}})
+        assert unlabelled.missing("predict") == (), "the user's predictions need no list of steps"
+
+    def test_a_file_may_hold_videos_outside_of_the_subset(self) -> None:
+        listed = [each.video for each in videos() if each.split == "val_seen"]
+        write("val_seen", *(f"{video},1,2,3,0.5" for video in listed))
+        made = predicted(inputs("vina", files={"vina": "mine"}, subset={"fraction": 0.5}))
+        assert 0 < len(made) < len(listed)
+        assert {each.segments for each in made} == {((1, 2),)}
 
     def test_a_folder_without_files_is_refused(self) -> None:
         Path("mine").mkdir()

@@ -96,7 +96,7 @@ class TestLearned:
         import_folder(Folder(tmp_path / "coin"), "planted", "coin", 1.0)
         monkeypatch.setattr("stepline.datasets.htstep_transfer.coin", lambda: listed)
         monkeypatch.setattr("stepline.datasets.htstep_transfer.texts_of", {"coin": steps}.__getitem__)
-        learned = Articles(inputs("aft-narrations-coin")).learned(0)
+        learned = Articles(inputs("aft-narrations-coin", subset={"fraction": 0.3}).staged("fit")).learned(0)
         assert [step.headline for step in learned.steps] == ["cut 4", "cut 7"]
         assert [each.candidates.tolist() for each in learned.videos] == [[0, 1], [1]]
         assert [each.steps.tolist() for each in learned.videos] == [[1], [1]]
@@ -122,7 +122,9 @@ class TestLearned:
         assert len(Articles(of).learned(0).videos) == 0
         said = Sentence(start_s=3, end_s=9, text="pour it")
         of._truth["narrations"] = [replace(silent, sentences=(*silent.sentences, said))]
-        assert [step.headline for step in Articles(of).learned(0).steps] == ["pour it"]
+        learned = Articles(of).learned(0)
+        assert [step.headline for step in learned.steps] == ["pour it"]
+        assert [len(each.rows) for each in learned.videos] == [len(of.bank("narrations")["train-0-0"])]
 
     def test_texts_are_of_the_parts_that_the_entry_names(self) -> None:
         steps = Articles(inputs("aft")).steps[1:3]
@@ -160,6 +162,7 @@ class TestFound:
     def test_ordered_times_ascend(self) -> None:
         scores = np.array([[0, 0, 9], [0, 9, 0], [9, 0, 0], [0, 0, 1]])
         assert self.times(scores)[1] == self.times(scores - 10)[1] == (0, 1, 3), "also where all are below 0"
+        assert self.times(scores[:3] - 10)[1] == (0, 1, 2), "also of as many seconds as steps"
 
     def test_of_fewer_seconds_than_steps_some_have_none(self) -> None:
         times_s, ordered_s = self.times([[0.9, 0.1, 0.1], [0.1, 0.1, 0.9]])
@@ -178,7 +181,7 @@ class TestFound:
             "actionformer",
             {"window": 5, "max_length": 256, "embed": 24, "classes": "article", "epochs": 3, "warmup_epochs": 2}
             | {"batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
-            {"window": 5, "max_length": 256, "candidates": "article", "classes": 14, "text_dim": None}
+            {"window": 5, "max_length": 256, "candidates": "article", "classes": 14, "text_dim": None, "heads": 4}
             | dict.fromkeys(("embed", "pyramid_dim", "head_dim", "text_embed"), 24),
             {"epochs": 3, "warmup_epochs": 2, "batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
         ),
@@ -189,17 +192,18 @@ class TestFound:
             "umt",
             {"padding": "masked", "moments": 7, "embed": 24, "epochs": 3}
             | {"batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
-            {"padding": "masked", "moments": 7, "hidden": 24, "feedforward": 96},
+            {"padding": "masked", "moments": 7, "hidden": 24, "feedforward": 96, "heads": 8},
             {"epochs": 3, "batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
         ),
         (
             "mt-bce",
             {"max_length": 1100, "layers": 3, "width": 24, "epochs": 3}
             | {"batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
-            {"positions": 1100, "joint_layers": 3, "width": 24},
+            {"positions": 1100, "joint_layers": 3, "width": 24, "heads": 8},
             {"epochs": 3, "batch_size": 7, "learning_rate": 0.25, "weight_decay": 0.125},
         ),
         ("mt-bce-vina", {"max_length": 1100}, {"positions": 1024}, {}),
+        ("mt-bce-narrations", {"max_length": 1100}, {"positions": 1024}, {}),
         ("mt-bce-vina", {"max_length": 900}, {"positions": 900}, {}),
     ],
 )
@@ -323,6 +327,8 @@ def test_a_fit_goes_on_only_with_the_same_data_and_options(monkeypatch: pytest.M
     for changes in ({}, {}, {"actionformer": CONFIG["actionformer"] | {"embed": 32}}, {"subset": {"fraction": 0.5}}):
         of = inputs("aft", **changes)
         aft().fit(of, 0, Path("fit"))
+    assert [n for _, n in told[:3]] == [24] * 3
+    assert 0 < told[3][1] < 24, "of the subset"
     digests = [digest for digest, _ in told]
     assert digests[0] == digests[1]
     assert len({*digests}) == 3

@@ -108,6 +108,7 @@ class TestNarrations:
         for changes in ({}, {"entries": {"aft-narrations": {"splits": ["val_seen"]}}}):
             listed = [each.video for each in inputs("aft-narrations", **changes).used("narrations")]
             assert listed == [each.video for each in videos() if each.split == "train"]
+        assert [*inputs("tfidf").subtitles] == [each.video for each in videos()], "in the released order"
 
     @pytest.mark.usefixtures("banks")
     def test_they_are_of_another_data_set_whatever_the_subset(self) -> None:
@@ -137,7 +138,10 @@ class TestNarrations:
         speech = of.benchmark.footage["htstep"].pipeline.speech
         first, *others = speech.manifests
         write(speech.folder / f"{SILENT}.parquet", [Sentence("Stir it", 1.0, 2.5)])
-        write_manifest(first, {SILENT: {"status": "present"}, "val_seen-0-1": {"status": "gone"}})
+        write_manifest(
+            first,
+            {SILENT: {"status": "present"}, "val_seen-0-1": {"status": "gone"}, "val_seen-0-2": {"status": "failed"}},
+        )
         for path in others:
             write_manifest(path, {})
         assert used(of, "val_seen") == {SILENT}
@@ -178,7 +182,9 @@ class TestMissing:
         (tmp_path / "rows").mkdir()
         np.save(tmp_path / "rows/strange.npy", np.ones((3, 2), np.float32))
         import_folder(Folder(tmp_path / "rows"), "planted", "htstep", 1.0)
-        assert inputs("uniform").missing("predict") == (Need("features", "planted/htstep"),)
+        of = inputs("uniform")
+        of.__dict__["subtitles"] = {}
+        assert of.missing("predict") == (Need("features", "planted/htstep"),)
 
     @pytest.mark.usefixtures("banks")
     def test_a_subset_of_no_video_of_a_stage_is_too_small(self) -> None:
@@ -193,6 +199,9 @@ class TestMissing:
         of = inputs("tfidf")
         of.__dict__["subtitles"] = {}
         assert of.missing("predict") == (Need("transcripts", "htstep"),)
+        del of.bank("val_seen").blocks[SILENT]
+        of.__dict__["subtitles"] = {SILENT: ()}
+        assert of.missing("predict") == (Need("videos", "htstep"),), "of others there are features"
 
 
 class TestBegin:
@@ -205,7 +214,7 @@ class TestBegin:
         assert made.inputs(Job(release="v1", entry=made.entries["aft"])).begin(4) is None
 
 
-@pytest.mark.parametrize(("hop_s", "error"), [(3.2, ConfigError), (1.0, None)])
+@pytest.mark.parametrize(("hop_s", "error"), [(3.2, ConfigError), (0.5, ConfigError), (1.0, None)])
 def test_features_are_a_row_a_second(releases: None, tmp_path: Path, hop_s: float, error: Any) -> None:
     (tmp_path / "rows").mkdir()
     np.save(tmp_path / f"rows/{SILENT}.npy", np.ones((3, 2), np.float32))
@@ -215,6 +224,6 @@ def test_features_are_a_row_a_second(releases: None, tmp_path: Path, hop_s: floa
         assert [each.video for each in of.evaluated] == [SILENT]
         return
     with pytest.raises(
-        (error, StoreError), match=r"features 'planted' have one row per 3.2 s; HT-Step needs one per second"
+        (error, StoreError), match=rf"features 'planted' have one row per {hop_s} s; HT-Step needs one per second"
     ):
         of.used("val_seen")

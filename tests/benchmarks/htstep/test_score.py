@@ -18,6 +18,7 @@ from stepline.benchmarks.htstep.kinds import Found
 from stepline.benchmarks.htstep.metrics import METRICS, split_of
 from stepline.benchmarks.htstep.score import counted, values
 from stepline.datasets.htstep import RELEASES, Recording, Segment, Step
+from stepline.metrics.step_recall import random_subsets
 from stepline.runs.predictions import write_predictions
 from stepline.runs.score import score
 from tests.benchmarks.htstep.conftest import inputs
@@ -136,6 +137,9 @@ class TestGrounding:
         scores = values(read([both]), [truly(both)])
         assert "val_seen_full_map" not in scores
         assert mean(scores["val_seen_partial_map"]) == 100
+        apart = [recording(video, (0, 10, 0, match)) for video, match in (("a", "full"), ("b", "partial"))]
+        scores = values(read(apart), [truly(each) for each in apart])
+        assert mean(scores["val_seen_full_map"]) == mean(scores["val_seen_partial_map"]) == 100
         unsaid = recording("a", (0, 10, 0, "full"), (20, 30, 1, ""))
         assert not [name for name in values(read([unsaid]), [truly(unsaid)]) if "full" in name or "partial" in name]
 
@@ -255,8 +259,10 @@ class TestCrosstask:
         assert scores["crosstask_r1"].values.tolist() == [100, 0]
         assert scores["crosstask_map"].values == pytest.approx([100, 40])  # its IoU of 0.45 is enough for two of five
         assert mean(scores["crosstask_r1"]) == 50
-        assert scores["crosstask_r1"].counts == {"n_videos": 3, "n_listed": 3}
+        assert scores["crosstask_r1"].counts == scores["crosstask_r1_sd"].counts == {"n_videos": 3, "n_listed": 3}
         assert [*scores["crosstask_map"].videos] == ["Cup", "Pan"]
+        swapped = self.scores([replace(made[0], steps=made[0].steps[::-1]), *made[1:]])
+        assert mean(swapped["crosstask_map"]) == 100, "by the official reading"
         units = {name: each.units for name, each in scores.items() if "ordered" not in name}
         assert units == {"crosstask_r1": "tasks", "crosstask_r1_sd": "subsets", "crosstask_map": "tasks"}
 
@@ -276,6 +282,9 @@ class TestCrosstask:
         share = (value - 50) / 50
         assert sd == pytest.approx(50 * np.sqrt(share * (1 - share) * 40 / 39))
         assert [*scores["crosstask_r1_sd"].videos] == [f"subset {number}" for number in range(40)]
+        subsets = random_subsets({"Cup": ["x", "y"], "Pan": ["x"]}, evaluated="drawn", seed=0, n=40, per_task=1)
+        expected = [50 if ("Cup", "x") in subset else 100 for subset in subsets]
+        assert scores["crosstask_r1_sd"].values.tolist() == expected != expected[::-1]
         other = self.scores(made, crosstask_subsets=40, crosstask_videos=1, crosstask_seed=1)
         assert other["crosstask_r1"].corpus != value
         assert self.scores(made, crosstask_subsets=40)["crosstask_r1"].corpus == pytest.approx(200 / 3)
@@ -310,6 +319,8 @@ class TestCrosstask:
         assert mean(of_shown["crosstask_r1"]) == 100
         assert 2 <= len(of_shown["crosstask_r1_sd"].videos) < 20, "z shows no step"
         assert {*self.scores(made, crosstask_evaluated="rest")} == {"crosstask_map"}
+        drawn = [self.scores(made, crosstask_subsets=2, crosstask_videos=1, crosstask_seed=seed) for seed in range(20)]
+        assert {len(each["crosstask_r1_sd"].videos) if len(each) > 1 else 0 for each in drawn} == {0, 2}
         assert self.scores([]) == {}
 
 

@@ -27,7 +27,7 @@ HEADLINES = {4: "cut onion", 7: "fry onion", 9: "serve rice"}
 
 
 class Words:
-    """An encoder: words are at right angles, a text is their sum, of length 1."""
+    """An encoder: words are at right angles, a text is their sum."""
 
     NUMBERS: defaultdict[str, int] = defaultdict(count().__next__)
     spec = TextSpec(
@@ -42,7 +42,7 @@ class Words:
         total = np.zeros(self.spec.dimension)
         for word in bytes(tokens).decode().lower().split():
             total[self.NUMBERS[word]] += 1
-        return (total / np.linalg.norm(total)).astype(np.float32)
+        return total.astype(np.float32)
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +105,9 @@ def test_without_an_order_the_five_best_sentences_of_each_step_are_segments() ->
     ]
     assert made.steps.count(9) == 1
     assert made.scores[made.steps.index(4)] == pytest.approx(0.5)
+    (made,) = ground("mpnet", "free", {"a": [(0.0, 1.0, "onion" + 30 * " salt")]})
+    assert made.steps == (4, 7), "also one that is little like a headline"
+    assert made.scores == pytest.approx([0.5**0.5 / 901**0.5] * 2)
 
 
 def test_in_the_article_s_order_a_step_has_one_sentence_or_none() -> None:
@@ -119,8 +122,18 @@ def test_in_the_article_s_order_a_step_has_one_sentence_or_none() -> None:
 
 
 def test_equal_scores_are_in_the_order_of_sentences_then_of_steps() -> None:
-    (made,) = ground("mpnet", "free", {"a": [(5.0, 6.0, "onion"), (1.0, 2.0, "onion")]})
-    assert [*zip(made.steps, made.segments, strict=True)] == [(4, (1, 2)), (7, (1, 2)), (4, (5, 6)), (7, (5, 6))]
+    spans = [(5.0, 6.0), (1.0, 3.0), (1.0, 2.0)]
+    (made,) = ground("mpnet", "free", {"a": [(*span, "onion") for span in spans]})
+    assert [*zip(made.steps, made.segments, strict=True)] == [(step, span) for span in sorted(spans) for step in (4, 7)]
+
+
+@pytest.mark.parametrize("n", [6, 8])
+def test_sentences_that_differ_by_rounding_alone_are_in_their_order(n: int) -> None:
+    said = [(2.0 * at, 2.0 * at + 1, " ".join(["cut onion fry"] * (at + 1))) for at in range(n)]
+    (made,) = ground("tfidf", "free", {"a": [*said, (20.0, 21.0, "salt"), (24.0, 25.0, "rice onion")]})
+    of_cut = [segment for step, segment in zip(made.steps, made.segments, strict=True) if step == 4]
+    assert of_cut == [each[:2] for each in said[:5]]
+    assert made.times_s[0] == 0
 
 
 def test_tf_idf_is_fitted_on_the_sentences_of_the_video() -> None:
@@ -158,7 +171,7 @@ def test_of_sentences_at_the_same_time_the_most_similar_counts_and_one_behind_th
 
 
 def test_a_sentence_counts_in_every_second_that_it_touches() -> None:
-    said = [(0.5, 2.5, "cut fry serve onion rice"), (10.0, 11.0, "serve it on a warm plate")]
+    said = [(0.75, 2.5, "cut fry serve onion rice"), (10.0, 11.0, "serve it on a warm plate")]
     (made,) = ground("mpnet", "article", {"a": said})
     assert made.ordered_s == (0, 1, 2)
 

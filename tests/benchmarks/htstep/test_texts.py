@@ -1,10 +1,14 @@
 """Texts of steps, as Table 3 has them."""
 
+from dataclasses import replace
+
 import pytest
 
+from stepline.benchmarks.htstep import texts
 from stepline.benchmarks.htstep.kinds import INPUTS
 from stepline.benchmarks.htstep.texts import MOST_SENTENCES, sentences, whole, words
 from stepline.datasets.htstep import Step
+from tests.benchmarks.htstep.conftest import plan
 
 
 def step(
@@ -44,7 +48,8 @@ def test_texts_of_table_3(made_of: str, text: str, listed: list[str]) -> None:
 def test_a_headline_with_a_full_stop_keeps_it() -> None:
     assert whole(step("Boil water."), "headline") == "Boil water."
     assert whole(step("Boil water."), "headline_paragraph") == "Boil water. Fill a pot. Then, heat it!"
-    assert whole(step("Ready?"), "headline_paragraph").startswith("Ready? Fill")
+    for asked in ("Ready?", "Wait!"):
+        assert whole(step(asked), "headline_paragraph").startswith(f"{asked} Fill")
 
 
 @pytest.mark.parametrize("made_of", INPUTS)
@@ -75,3 +80,9 @@ def test_sentences_end_with_a_mark_before_a_space_and_are_28_at_most() -> None:
 )
 def test_words(text: str, expected: list[str]) -> None:
     assert words(text) == expected
+
+
+@pytest.mark.usefixtures("releases")
+def test_a_tower_is_recorded_with_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "with_weights", lambda tower: replace(tower, weights_sha256=(("w", "0a"),)))
+    assert texts.spec(plan(), "mpnet").weights_sha256 == (("w", "0a"),)

@@ -62,6 +62,17 @@ def test_fewer_seconds_than_steps_have_times_in_order(releases: None, tmp_path_f
     assert {*made.times_s} <= {0, 1}
 
 
+def test_of_equally_similar_seconds_the_first_is_the_time(
+    releases: None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder, random = tmp_path_factory.mktemp("rows"), np.random.default_rng(7)
+    rows = np.outer(np.arange(1, 12), random.integers(-3, 4, 32)).astype(np.float32)
+    np.save(folder / "val_seen-0-0.npy", rows)
+    import_folder(Folder(folder), "planted", "htstep", 1.0)
+    (made,) = predicted(inputs("mil-nce"))
+    assert made.times_s == (0, 0, 0, 0)
+
+
 @pytest.mark.parametrize(("compared", "time_s"), [("cosine", 0), ("dot product", 1)])
 def test_the_time_is_the_second_that_the_network_s_own_code_prefers(
     releases: None,

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -5,8 +6,9 @@ from typing import Any
 import pytest
 
 from stepline.benchmark import Job, Option
-from stepline.benchmarks.pss.benchmark import Pss
+from stepline.benchmarks.pss.benchmark import TRACKS, Pss
 from stepline.benchmarks.pss.kinds import Segmentation
+from stepline.benchmarks.pss.metrics import METRICS
 from stepline.config import validate
 from stepline.errors import ConfigError
 from stepline.needs import Need
@@ -16,6 +18,7 @@ from tests.benchmarks.pss.conftest import plan
 @pytest.mark.parametrize(
     ("entry", "sees"),
     [
+        ("uniform-segments", ("duration",)),
         ("uniform-duration", ("duration",)),
         ("uniform-count", ("duration", "segment_count")),
         ("frequent-uniform", ("train", "duration")),
@@ -26,6 +29,7 @@ from tests.benchmarks.pss.conftest import plan
 )
 def test_what_an_entry_may_see(entry: str, sees: tuple[str, ...]) -> None:
     assert plan().entries[entry].sees == sees
+    assert {each.word for each in Pss.sees if each.oracle} == {"segment_count", "segments"}
 
 
 class TestWhatIsMissing:
@@ -55,6 +59,10 @@ class TestWhatDecides:
         other = {"length": {"youcook2": 32, "tasty": 16}}
         assert self.record("softsoda-s3d", "tasty", **other) != self.record("softsoda-s3d", "tasty")
         assert self.record("softsoda-s3d", **other) == self.record("softsoda-s3d")
+
+    def test_the_vocabulary_of_what_writes(self, banks: None) -> None:
+        assert self.record("softsoda-s3d", vocabulary="train") != self.record("softsoda-s3d")
+        assert self.record("procnet", vocabulary="train") == self.record("procnet")
 
     def test_training_that_is_not_the_published_one_is_an_option(self, banks: None) -> None:
         made = plan({"features": {"s3d": ["s3d"]}, "pdvc": {"epochs": 3}, "length": {"tasty": 32}})
@@ -149,6 +157,10 @@ def test_videos_without_segments_are_said_to_have_none() -> None:
     none = Segmentation(video="c", segments=(), **about)
     assert made.select(inputs, some) == (some, "")
     assert made.select(inputs, [*some, none])[1] == "nothing predicted for 1 of 3 videos and seeds: zero"
+    seeds = [replace(none, seed=seed) for seed in (0, 1)]
+    assert made.select(inputs, seeds)[1] == "nothing predicted for 2 of 2 videos and seeds: zero"
+    dropped = plan({"metrics": {"missing": "drop"}})
+    assert dropped.select(inputs, [none])[1] == "nothing predicted for 1 of 1 videos and seeds: drop"
 
 
 @pytest.mark.usefixtures("releases")
@@ -170,11 +182,51 @@ def test_the_page_of_worked_examples_is_a_target() -> None:
         ("pdvc-r3d-given", "bleu4", "frequent-given"),
         ("pdvc-r3d-given", "soda_d", "uniform-segments"),
         ("procnet", "miou_1fps", "uniform-segments"),
+        ("frequent-uniform", "soda_c", "frequent-uniform"),
     ],
 )
 def test_the_blind_baseline_says_what_the_metric_reads(entry: str, metric: str, blind: str) -> None:
     made = plan()
     assert made.blind(made.entries[entry], metric) == blind
+
+
+def test_a_metric_names_its_options_and_says_by_what_it_divides() -> None:
+    ordered = {metric for metric, each in METRICS.items() if "order" in each.options}
+    assert ordered == {"precision", "recall", "soda_d", "soda_c", "soda_c_stem"}
+    assert all("missing" in each.options for each in METRICS.values())
+    assert len({each.title for each in METRICS.values()}) == len(METRICS)
+    divisors = {"precision": "the number of predicted segments", "recall": "the number of true segments"}
+    both = "the mean of the numbers of true and predicted segments"
+    for metric, divisor in (divisors | dict.fromkeys(("soda_d", "soda_c", "soda_c_stem"), both)).items():
+        assert f"divided by {divisor};" in METRICS[metric].definition
+
+
+def test_a_line_prints_what_its_entry_reads() -> None:
+    by = {"segments": "Uniform (Avg #Segments)", "duration": "Uniform (Avg #Duration)", "count": "Uniform (GT)"}
+    matchers = {"hungarian": ("PDVC", "Hungarian"), "soda": ("PDVC", "SODA"), "soft_soda": ("Ours", "SoftSODA")}
+    proposals = {"uniform": "learned proposals"}
+    proposals |= {"learned": "learned proposals", "ground_truth": "ground-truth proposals"}
+    made = plan()
+    for table, line, _ in made.lines():
+        entry, where = made.entries[line.entry], f"table {table.name}, {line.entry}"
+        settings = entry.settings
+        if entry.kind_name == "uniform":
+            assert line.method == by[settings["by"]], where
+            assert ("val and test" in line.setting) == (entry.splits == ("val", "test")), where
+        if "proposals" in line.setting:
+            assert line.setting == proposals[settings["proposals"]], where
+        if entry.kind_name == "pdvc" and line.modality:
+            assert (line.modality.lower(), line.setting) == (entry.features, matchers[settings["matcher"]][1]), where
+        elif entry.kind_name == "pdvc":
+            assert line.method == matchers[settings["matcher"]][0], where
+            assert entry.features == {"PDVC": "r3d", "Ours": "s3d"}[line.method], where
+
+
+def test_the_shown_tracks_are_named_as_their_lines() -> None:
+    made = plan()
+    for entry, label in [*TRACKS.items()][1:]:
+        lines = [line for table in made.declared.tables for line in table.lines if line.entry == entry]
+        assert {*label.split(", ")} <= {word for line in lines for word in (line.method, line.modality, line.setting)}
 
 
 def test_captions_learned_with_the_released_vocabulary_have_a_note() -> None:

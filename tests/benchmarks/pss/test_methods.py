@@ -13,6 +13,7 @@ from stepline.benchmarks.pss.kinds import Segmentation
 from stepline.benchmarks.pss.methods import pdvc, procnet, trained
 from stepline.benchmarks.pss.words import Words
 from stepline.errors import ConfigError, StoreError
+from stepline.metrics.soda import soda_d
 from tests.benchmarks.pss.conftest import plan
 from tests.benchmarks.pss.synthetic import CONFIG as SMALL
 from tests.benchmarks.pss.synthetic import VIDEOS
@@ -50,16 +51,23 @@ class TestBaselines:
         assert {len(p.segments) for p in predicted(inputs("uniform-duration", dataset))} == {ceil(60 / segment_s)}
 
     def test_the_annotated_number_of_segments(self) -> None:
-        of = inputs("uniform-count")
-        truth = {each.video: len(each.segments) for each in of.used("test")}
-        assert {p.video: len(p.segments) for p in predicted(of)} == truth
+        for changes, n in (({}, 4), ({"subset": {"fraction": 0.5, "seed": 0}}, 2)):
+            of = inputs("uniform-count", **changes)
+            of._truth["test"] = [replace(each, sentences=("cut",) * len(each.segments)) for each in of.truth("test")]
+            truth = {each.video: len(each.segments) for each in of.used("test")}
+            assert {p.video: len(p.segments) for p in predicted(of)} == truth
+            assert len(truth) == n
 
     def test_more_splits_than_test(self) -> None:
         made = predicted(inputs("uniform-count-pooled", "tasty"))
         assert Counter(p.split for p in made) == {"val": 4, "test": 4}
 
     def test_the_most_frequent_sentence_is_of_training(self) -> None:
-        of = inputs("frequent-given")
+        of = inputs("frequent-given", subset={"fraction": 0.5, "seed": 0})
+        of._truth["train"] = [
+            each if each in of.used("train") else replace(each, sentences=("serve",) * len(each.segments))
+            for each in of.truth("train")
+        ]
         counts = Counter(sentence for each in of.used("train") for sentence in each.sentences)
         of._truth["test"] = [replace(t, sentences=("serve",) * len(t.segments)) for t in of.truth("test") * 9]
         most = max(counts.values())
@@ -111,6 +119,9 @@ class TestTrained:
         half = replace(inputs(entry, subset={"fraction": 0.5, "seed": 0}), job=of.job)
         assert 2 * len([*said.predict(half, fits)]) == len(made)
         assert said.selection.startswith("fitted on 5 of 10 training videos")
+        if entry == "procnet":
+            both = replace(of, job=replace(of.job, entry=replace(of.entry, seeds=(3,), splits=("val", "test"))))
+            assert [p.split for p in predicted(both, fits[0])] == ["val"] * 4 + ["test"] * 4
         again = Path("again.safetensors")
         method(of).fit(of, 3, again)
         assert again.read_bytes() == fits[0].read_bytes()
@@ -139,10 +150,12 @@ class TestTrained:
 
         monkeypatch.setattr(trained, "fit_head", watched)
         pdvc = {**SMALL["pdvc"], "decay_epochs": [1, 3], "clip": 7, "weight_decay": 0.5, "batch_size": 3}
-        of = inputs(entry, pdvc=pdvc)
+        changed: dict[str, Any] = {"pdvc": pdvc}
+        changed["procnet"] = {**SMALL["procnet"], "decay": 0.5, "weight_decay": 0.25, "learning_rate": 0.125}
+        of = inputs(entry, **changed)
         options, resumes = of.entry.kind.options, []
         for changes, split in (({options: of.options[options] | {"epochs": 5}}, ""), ({}, "train"), ({}, "val")):
-            other = inputs(entry, **{"pdvc": pdvc, **changes})
+            other = inputs(entry, **(changed | changes))
             if split:
                 other._truth[split] = other.truth(split)[1:]
             method(other).fit(other, 9, Path("f"))
@@ -152,8 +165,8 @@ class TestTrained:
         assert asked["batch_size"] == (1 if entry == "procnet" else 3)
         assert len({asked["resume"], *resumes}) == 4
         if entry == "procnet":
-            assert (asked["betas"], asked["weight_decay"], asked["learning_rate"]) == ((0.8, 0.999), 0.001, 0.0001)
-            assert [asked["factor"](epoch) for epoch in (0, 1, 2)] == pytest.approx([1, 0.9, 0.81])
+            assert (asked["betas"], asked["weight_decay"], asked["learning_rate"]) == ((0.8, 0.999), 0.25, 0.125)
+            assert [asked["factor"](epoch) for epoch in (0, 1, 2)] == [1, 0.5, 0.25]
         else:
             assert (asked["clip"], asked["weight_decay"], asked["learning_rate"]) == (7, 0.5, 0.001)
             assert [asked["factor"](epoch) for epoch in (0, 1, 2, 3)] == [1, 0.5, 0.5, 0.25]
@@ -169,6 +182,21 @@ class TestTrained:
             assert asked["val_loss"](asked["model"]) == pytest.approx(1 - sum(f1) / len(f1), abs=1e-6)
             right.update(dict.fromkeys(right, ((0.0, 0.1),)))
             assert asked["val_loss"](asked["model"]) > 0.9
+            spans = {each.video: each.segments[:2] for each in of.used("val")}
+            right.update({video: ((a, d), (a, b)) for video, ((a, b), (_, d)) in spans.items()})
+            f1 = [soda_d(each.segments, right[each.video], order="start_end").f1 for each in of.used("val")]
+            assert asked["val_loss"](asked["model"]) == pytest.approx(1 - sum(f1) / len(f1))
+            few = inputs(entry, subset={"fraction": 0.5, "seed": 0}, **changed)
+            method(few).fit(few, 9, Path("f"))
+            right.clear()
+            right.update({each.video: each.segments for each in few.used("val")})
+            assert asked["val_loss"](asked["model"]) == pytest.approx(0, abs=1e-6)
+            assert (asked["size"], len(right)) == (5, 2)
+        else:
+            name = "stepline.benchmarks.pss.methods.pdvc._loss"
+            monkeypatch.setattr(name, lambda model, of, videos, kept: sum(map(len, kept)) / len(videos))
+            counts = [len(each.segments) for each in of.used("val")]
+            assert asked["val_loss"](asked["model"]) == sum(counts) / len(counts)
 
     def test_the_network_is_the_configured_one(self) -> None:
         options = {**SMALL["pdvc"], "gamma": 0.3, "soft_weight": 2.5, "cost": "iou", "dropout": 0.25, "words": 11}
@@ -204,6 +232,19 @@ class TestTrained:
         of, model = inputs("procnet"), SimpleNamespace(predict=lambda features: (parts, scores))
         (found,) = method(of).decode(model, of, of.used("test")[:1])
         assert found == {"segments": ((0, 15), (15, 60), (30, 45)), "scores": (0.5, 0.125, 0.25)}
+
+    def test_pdvc_s_segments_keep_their_scores_and_sentences(self) -> None:
+        import torch
+
+        from stepline.models.pdvc import Decoded
+
+        said = Decoded(torch.tensor([[0.25, 0.5], [0.5, 1]]), torch.tensor([0.125, 0.5]), [[2, 1], [1]])
+        of = inputs("pdvc-s3d")
+        model = SimpleNamespace(config=SimpleNamespace(proposals="learned"), decode=lambda *_, **__: [said])
+        (found,) = method(of).decode(model, of, of.used("test")[:1])
+        sentences = tuple(map(of.words.decode, said.captions))
+        assert found == {"segments": ((15, 30), (30, 60)), "scores": (0.125, 0.5), "sentences": sentences}
+        assert len({*sentences}) == 2
 
     def test_no_more_segments_than_asked_for_are_trained_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import torch
@@ -274,6 +315,10 @@ class TestTrained:
         of = inputs("soda-s3d", pdvc={**SMALL["pdvc"], "queries": 3})
         with pytest.raises(ConfigError, match=r"pss.pdvc.queries: 3 is not allowed; 4 segments per video are trained"):
             method(of).fit(of, 0, Path("f"))
+        of = inputs("soda-s3d", pdvc={**SMALL["pdvc"], "queries": 3, "epochs": 1}, subset={"fraction": 0.5, "seed": 0})
+        listed = [*of.truth("train"), *of.truth("val")]
+        of.__dict__["_chosen"] = frozenset(each.video for each in listed if len(each.segments) < 4)
+        method(of).fit(of, 0, Path("f"))
         for entry, more in (("softsoda-s3d-given", {}), ("soda-s3d", {"train_segments": 3})):
             of = inputs(entry, pdvc={**SMALL["pdvc"], "queries": 3, "epochs": 1, **more})
             method(of).fit(of, 0, Path("f"))
@@ -285,6 +330,12 @@ class TestTrained:
         assert of.words.ids.keys() - {"UNK"} <= Words.released("youcook2").ids.keys()
         said = " ".join(sentence for each in of.used("train") for sentence in each.sentences).lower().split()
         assert of.words.ids.keys() == {word for word in said if said.count(word) > 1} | {"UNK"}
+        few = inputs("softsoda-s3d-given", vocabulary="train", subset={"fraction": 0.5, "seed": 0})
+        few._truth["train"] = [
+            each if each in few.used("train") else replace(each, sentences=("zest",) * len(each.segments))
+            for each in few.truth("train")
+        ]
+        assert "zest" not in few.words.ids
 
     def test_an_absent_checkpoint_is_one_line(self) -> None:
         with pytest.raises(StoreError, match="0.safetensors does not exist: run `stepline fit`"):

@@ -163,11 +163,14 @@ def test_the_order_of_segments_is_an_option() -> None:
 
 def test_segments_alone_have_no_scores_of_sentences() -> None:
     found = scored(
-        [Segmentation(seed=0, split="test", video=truth()[0].video, segments=((0.0, 5.0),))], "uniform-count"
+        [Segmentation(seed=0, split="test", video=truth()[0].video, segments=((0.0, 5.0),))],
+        "uniform-count",
+        missing="drop",
     )
     assert "bleu4" not in found["metrics"]
     assert found["metrics"]["soda_d"]["seeds"] == []
     assert found["metrics"]["soda_d"]["ci"] is None
+    assert found["metrics"]["soda_d"]["n_videos"] == 1
 
 
 def test_the_real_meteor_is_asked_with_roles_as_published(monkeypatch: pytest.MonkeyPatch) -> None:

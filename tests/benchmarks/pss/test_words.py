@@ -13,6 +13,7 @@ def test_marks_around_words_are_cut_off() -> None:
 def test_a_word_with_a_mark_stays_whole_where_it_is_known() -> None:
     assert WORDS.encode("low-medium heat", 10) == [4, 5]
     assert WORDS.encode("onion-heat, it's", 10) == [3, 5, 6]
+    assert WORDS.encode("onion(heat)", 10) == [3, 5]
 
 
 def test_what_is_not_known_is_unknown() -> None:
@@ -39,10 +40,12 @@ def test_a_vocabulary_without_an_unknown_word_gets_one() -> None:
 
 
 def test_an_unknown_word_of_the_vocabulary_keeps_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "vocabulary", lambda dataset: {UNKNOWN: 1, "cut": 2})
-    assert Words.released("tasty").ids == {UNKNOWN: 1, "cut": 2}
+    monkeypatch.setattr(words, "vocabulary", lambda dataset: {UNKNOWN: 1, "cut": 5})
+    made = Words.released("tasty")
+    assert made.ids == {UNKNOWN: 1, "cut": 5}
+    assert made.size == 5, "the largest id, also where there are gaps"
 
 
 def test_words_are_counted_where_they_stand_twice() -> None:
-    made = Words.counted(["Cut the onion.", "cut (the) leek", "fry"])
+    made = Words.counted(["The onion, cut.", "cut (the) leek", "fry"])
     assert made.ids == {"cut": 1, "the": 2, UNKNOWN: 3}

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from stepline.benchmarks.pss.worked import _figure_3, _figure_4, write_worked_examples
+from stepline.benchmarks.pss.worked import _figure_3, _figure_4, _tables, write_worked_examples
 
 
 def test_what_is_printed_wrong_is_said() -> None:
@@ -19,6 +19,18 @@ def test_what_is_printed_wrong_is_said() -> None:
             "the text contradicts its own sum: the term .26 belongs to a third pair"
         ),
     }
+
+
+def test_what_is_not_printed_is_computed() -> None:
+    computed = {check.what: check.computed for check in _figure_3().checks if not check.printed}
+    assert computed == {
+        "SODA-D precision: 1.5 / 4": "0.3750",
+        "SODA-D recall: 1.5 / 3": "0.5000",
+        "SODA-D F1": "0.4286",
+    }
+    assert "3.22" in [check.computed for check in _tables().checks]
+    example = next(_figure_4())
+    assert example.matrix == [["0.3750", "0.5000", "0.1667"], ["0.2500", "0.0000", "0.2000"]]
 
 
 def test_both_examples_have_one_score_when_ends_count() -> None:
