@@ -127,15 +127,16 @@ def test_a_pair_without_a_value_says_what_it_needs_and_has_no_difference(tmp_pat
 def test_a_metric_that_is_missing_something_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs = [Need("java")]
     monkeypatch.setattr(Tiny, "missing_of", lambda self, metric: needs if metric == "near" else [])
-    for entry in ("drawn", "fitted"):
+    for entry in ("drawn", "fitted", "three"):
         write_score(entry, WITHIN)
-    made = planned(tmp_path, DRAWN + FITTED)
+    made = planned(tmp_path, DRAWN + FITTED, DRAWN + THREE)
     vars(made)["_missing"] = {("fitted", "first"): ()}
     write_pairs(made)
-    assert [(each["metric"], each["difference"], each["needs"]) for each in lines()] == [
-        ("error", "0.0000", ""),
-        ("near", "", "java"),
-    ]
+    assert [(each["second"], each["metric"], each["difference"], each["needs"]) for each in lines()] == [
+        ("fitted", "error", "0.0000", ""),
+        ("fitted", "near", "", "java"),
+        ("three", "error", "0.0000", ""),
+    ], "a metric that one side cannot have needs nothing"
 
 
 @pytest.mark.parametrize(("n", "least"), [(2, "2/4 = 0.500"), (6, "2/64 = 0.031"), (7, None)])

@@ -107,6 +107,12 @@ class TestSummary:
         first, other = (_summary(by_seed, OPTIONS | {"bootstrap_seed": seed}, drawn=False)["ci"] for seed in (0, 1))
         assert first != other
 
+    def test_in_the_interval_a_video_weighs_its_units(self) -> None:
+        means, units = [2, 5, 6, 7, 8], [5, 1, 1, 1, 1]
+        weighted, alike = (bootstrap_interval(means, samples=100, seed=0, weights=each) for each in (units, None))
+        assert _summary({0: values(range(9), "aaaaabcde")}, OPTIONS, drawn=False)["ci"] == pytest.approx(weighted)
+        assert weighted != pytest.approx(alike)
+
 
 class TestScore:
     @pytest.fixture(autouse=True)
