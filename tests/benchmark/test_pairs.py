@@ -69,6 +69,13 @@ def test_pairs_are_made_again_for_metrics_and_what_is_missing(tmp_path: Path) ->
     assert before != pairs.params(planned(tmp_path / "d", asked, features={"net": ["histogram"]}))
 
 
+def test_pairs_are_made_again_for_other_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tiny, "contexts", lambda self, table, line: [(each, each) for each in (60.0, 180.0)])
+    sides = ["three", 60], ["three", 180]
+    made = [planned(tmp_path / str(place), sides[place] + sides[1 - place]) for place in range(2)]
+    assert len({*map(pairs.params, made)}) == 2
+
+
 @pytest.mark.parametrize(
     ("pair", "line"),
     [

@@ -251,6 +251,10 @@ class TestMissing:
         assert [each.footage["first"].pipeline.demand.media for each in (mute, made)] == [False, True]
         made.config["asr"]["engine"] = "deepgram"
         assert made.missing(made.entries["heard"], "first") == (Need("key", "DEEPGRAM_API_KEY"),)
+        assert made.lacking(made.entries["heard"], "first") == (
+            Need("videos", "first"),
+            Need("key", "DEEPGRAM_API_KEY"),
+        )
         assert made.missing(made.entries["three"], "first") == ()
 
     def test_a_line_that_is_copied_needs_nothing(self, tmp_path: Path) -> None:
