@@ -61,6 +61,12 @@ def test_a_part_of_a_second_is_cut_off_as_in_the_paper() -> None:
     assert (unlisted.texts[3:5], unlisted.status) == (("1:05", ""), "ours")
 
 
+def test_recordings_are_in_the_papers_order_then_ours() -> None:
+    several = {video: release((0, 9, -1), video=video).recordings[video] for video in ("mine", "11222019", "10062019")}
+    made = replace(release((0, 9, -1)), recordings=several)
+    assert [line.video for line in recordings(made)] == ["10062019", "11222019", "mine"]
+
+
 def test_clips_are_segments_of_the_labels_that_count() -> None:
     made = release((0, 5, -1), (5, 7, 0), (7, 11, 2), (11, 12, -1))
     assert clips(made, SPLITS, 0) == [2, 4]

@@ -76,6 +76,18 @@ def test_an_entry_sees_what_its_parts_see_besides_windows() -> None:
     assert by_id()["2a-tfidf-internvideo"].sees == ("window", "recording", "val")
 
 
+def test_what_sees_no_content_says_what_it_sees() -> None:
+    assert {name: by_id()[name].sees for name in WEIGHT_FREE} == {
+        "2a-random": (),
+        "2a-linear-in-time": ("annotated_span",),
+        "2a-linear-after-preview": ("duration", "preview_end"),
+        "2a-order-alone": ("duration", "preview_end", "train", "val"),
+        "2a-sample-rank": ("sample_list",),
+        "2b-random": (),
+        "2b-equal-segments": ("recording",),
+    }
+
+
 @pytest.mark.parametrize(
     ("entry", "seen"),
     [

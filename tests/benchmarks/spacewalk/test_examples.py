@@ -217,6 +217,13 @@ def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures(
     assert presentation.example_params(plan) != presentation.example_params(more)
 
 
+def test_examples_of_video_alone_are_made_again_for_other_transcripts() -> None:
+    seen = {"text_encoders": [], "video_encoders": ["histogram"]}
+    made = [Spacewalk.of(validate({"demo": {**seen, "transcripts": of}}), "demo") for of in ("released", "asr")]
+    assert [{job.entry.modality for job in presentation.example_jobs(each)} for each in made] == [{"V"}] * 2
+    assert len({*map(presentation.example_params, made)}) == 2, "they show what is said"
+
+
 def test_picked_is_right_where_the_answer_is_the_label() -> None:
     item = Item(id=0, frame=0, t_s=0.0, label=3)
     scores = np.zeros(4, np.float32)

@@ -114,6 +114,9 @@ def test_what_recognition_lacks_is_a_need(monkeypatch: pytest.MonkeyPatch) -> No
     made = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
     assert missing(made, "2a-tfidf-zero-shot") == ["package:av", "package:cv2", "package:pocketsphinx"]
     assert missing(made, "2a-linear-in-time") == []
+    with monkeypatch.context() as patch:
+        patch.setattr(type(made.pipeline.speech), "transcribed", True)
+        assert missing(Spacewalk.of(validate({"spacewalk": config}), "spacewalk"), "2a-tfidf-zero-shot") == []
     monkeypatch.setenv("STEPLINE_CONDA", "1")
     made = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
     assert missing(made, "2a-tfidf-zero-shot") == []
@@ -195,6 +198,15 @@ def test_options_are_those_that_change_the_numbers() -> None:
     assert named("2a-sample-rank") == named("2a-random") == named("2b-equal-segments") == {}
 
 
+def test_how_videos_are_read_is_an_option_also_of_an_entry_that_combines_others() -> None:
+    made = Spacewalk.of(validate({"spacewalk": BASE, "media": {"orientation": "stored"}}), "spacewalk")
+    read = {
+        name: "media.orientation" in made.named_options(made.entries[f"2a-{name}"], "v2")
+        for name in ("histogram-zero-shot", "tfidf-histogram", "tfidf-zero-shot")
+    }
+    assert read == {"histogram-zero-shot": True, "tfidf-histogram": True, "tfidf-zero-shot": False}
+
+
 def test_blocks_are_normalised_as_the_models_own_code_compares() -> None:
     made = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk")
     found = {
@@ -219,9 +231,37 @@ def with_weights(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Spacewalk:
     return Spacewalk.of(validate({"spacewalk": {"text_encoders": ["tfidf"], **changes}}), "spacewalk")
 
 
+def listed(made: Spacewalk, backbone: str) -> Any:
+    """Return the releases, the lengths of windows and the videos of which a backbone describes listed clips."""
+    return json.loads(made.pipeline.features.params(backbone, "000"))["clips"]
+
+
 def listed_windows(made: Spacewalk, backbone: str) -> Any:
     """Return the lengths of the windows that a backbone for listed clips describes, by task."""
-    return json.loads(made.pipeline.features.params(backbone, "000"))["clips"][1]
+    return listed(made, backbone)[1]
+
+
+def test_clips_are_listed_of_the_subsets_videos(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, part = (with_weights(monkeypatch, subset=each) for each in (None, {"videos": [RECORDING]}))
+    assert {RECORDING} < {*listed(whole, "internvideo-spacewalk")[2]}
+    assert listed(part, "internvideo-spacewalk")[2] == [RECORDING]
+
+
+def test_a_part_describes_the_windows_of_the_entries_that_combine_it() -> None:
+    fused = {"2a-tfidf-histogram": {"contexts": [45]}}
+    made = Spacewalk.of(validate({"spacewalk": BASE | {"entries": fused}}), "spacewalk")
+    assert 45 in made.windows("2a-histogram-zero-shot")
+    assert 45 not in made.windows("2a-minilm-zero-shot")
+
+
+def test_video_alone_reads_a_text_where_it_is_matched_with_irrelevant(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {"table": "2a", "method": "Own", "modality": "V", "protocol": "beyond", "encoder": "internvideo-spacewalk"}
+    own = {kind: seen | {"setting": kind, "kind": kind} for kind in ("zero-shot", "last-layer")}
+    made = with_weights(monkeypatch, entries=own)
+    assert {kind: made.texts_by(made.entries[kind]) for kind in own} == {
+        "zero-shot": "internvideo-text",
+        "last-layer": "",
+    }
 
 
 def test_windows_of_all_configured_tables_are_listed_clips(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,10 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(all_layer, "keep", keep)
 
 
+def test_videos_are_decoded_and_no_bank_is_read(inputs: Any) -> None:
+    assert inputs().read == []
+
+
 def test_the_default_is_what_the_paper_and_the_code_that_it_follows_say() -> None:
     assert validate({"spacewalk": {}})["spacewalk"]["all_layer"] == {
         "optimiser": "bert_adam",

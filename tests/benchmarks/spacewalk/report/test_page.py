@@ -211,8 +211,11 @@ def test_a_method_looks_the_same_in_every_figure() -> None:
 
 def test_a_method_without_windows_is_a_line_in_each_panel_and_has_none_of_its_own() -> None:
     unlimited = [replace(row, method="Order", setting="tuned", context_s=None, value=50.0) for row in rows()[:1]]
-    shown = [row for row in rows() if row.metric == unlimited[0].metric] + unlimited
+    varied = [replace(rows()[0], method="Guess", setting="baseline", context_s=c, value=44.0 + c) for c in (2.0, 4.0)]
+    shown = [row for row in rows() if row.metric == unlimited[0].metric] + unlimited + varied
     panels = [axes for axes in contexts(shown, styles(shown)).axes if axes.get_title()]
     assert [axes.get_title() for axes in panels] == ["zero-shot", "last-layer"]
     lines = [list(line.get_ydata()) for axes in contexts(shown, styles(shown)).axes for line in axes.get_lines()]  # type: ignore[arg-type]
     assert lines.count([50.0, 50.0]) == 2
+    assert [46.0, 46.0] not in lines, "it has another value at another window"
+    assert [48.0, 48.0] not in lines
