@@ -163,6 +163,17 @@ class TestScore:
             near = self.scored(self.inputs(tmp_path, within=within), self.guesses(4))["metrics"]["near"]
             assert (near["value"], near["options"]) == (value, {"within": within})
 
+    def test_the_benchmark_says_on_what_and_by_which_options_a_metric_is_measured(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Tiny, "split", lambda self, entry, metric: f"{metric} of {entry.id}")
+        monkeypatch.setattr(Tiny, "options_of", lambda self, entry, metric: ["within"] if metric == "error" else [])
+        found = self.scored(self.inputs(tmp_path), self.guesses(4))["metrics"]
+        assert {metric: (each["split"], each["options"]) for metric, each in found.items()} == {
+            "error": ("error of drawn", {"within": 1}),
+            "near": ("near of drawn", {}),
+        }
+
     def test_what_is_chosen_on_val_comes_first_and_is_said(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

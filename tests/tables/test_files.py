@@ -191,6 +191,8 @@ def test_facts_name_methods_or_metrics_or_both_where_they_differ() -> None:
     own["metrics"]["map"] |= {"n_samples": 9, "seeds": [3, 4]}
     found = facts(number(score=own), number(score=own, metric="map"), other)
     assert found["Samples"] == "12000: Acc; 9: MiniLM (zero-shot) (mAP)"
+    lacking = number(score=None, needs=(Need("java"),), entry="b", method="B", protocol="beyond")
+    assert facts(number(), lacking)["Protocol"] == "paper", "of numbers that are computed"
     found = facts(number(score=None, needs=(Need("java"),), subset="0.5", sees=(SAMPLE_LIST,)))
     assert (found["Subset"], found["Split"]) == ("0.5", "test"), "also of numbers that are missing"
     assert found["Oracles"] == "none", "of numbers that are missing"
