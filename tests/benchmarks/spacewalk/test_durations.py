@@ -11,7 +11,15 @@ import pytest
 from stepline import paths
 from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
-from stepline.benchmarks.spacewalk.durations import before_merging, clips, measured, recordings, write_durations
+from stepline.benchmarks.spacewalk.durations import (
+    OURS,
+    before_merging,
+    clips,
+    measured,
+    published,
+    recordings,
+    write_durations,
+)
 from stepline.config import validate
 from stepline.datasets.schema import SPLITS, Recording, Release, Segment
 from stepline.datasets.studies import study
@@ -67,6 +75,12 @@ def test_recordings_are_in_the_papers_order_then_ours() -> None:
     assert [line.video for line in recordings(made)] == ["10062019", "11222019", "mine"]
 
 
+def test_of_the_papers_own_numbers_the_certificate_alone_is_copied() -> None:
+    copied = [(line.dataset, line.measure) for line in published()]
+    assert [measure for dataset, measure in copied if dataset == OURS] == ["Temporal certificate"]
+    assert {measure for dataset, measure in copied if dataset != OURS} > {"Temporal certificate", "Test duration"}
+
+
 def test_clips_are_segments_of_the_labels_that_count() -> None:
     made = release((0, 5, -1), (5, 7, 0), (7, 11, 2), (11, 12, -1))
     assert clips(made, SPLITS, 0) == [2, 4]
@@ -109,6 +123,20 @@ def test_shots_that_are_there_are_measured_though_no_entry_uses_videos() -> None
     manifest.parent.mkdir(parents=True)
     manifest.touch()
     assert presentation.duration_inputs(plan) == [plan.release_manifest("v2"), manifest]
+
+
+def test_durations_are_made_again_for_other_releases_and_for_other_numbers_of_the_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def params(*releases: str) -> str:
+        return presentation.duration_params(
+            Spacewalk.configured(validate({"spacewalk": {"releases": [*releases]}}), "spacewalk")
+        )
+
+    before = {params("v1"), params("v1", "v2")}
+    (tmp_path / "other.csv").write_text("video,date,paper\n")
+    monkeypatch.setitem(presentation.PRINTED, "tableA1", tmp_path / "other.csv")
+    assert len(before | {params("v1")}) == 3
 
 
 def test_the_files_are_written_and_say_what_shots_need(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,6 +172,8 @@ def test_pictures_are_of_the_middle_of_a_window_and_of_its_quarters_or_of_all_sh
     pictures.frames, pictures.durations = {}, {"a": 13.5}
     pictures._shots = lambda video: [(time_s, file) for time_s in (5.9, 6.0, 7.0, 13.5, 13.6)]
     assert pictures._of("a", 10.0, 8.0) == ([(time_s, b"it") for time_s in (6.0, 7.0, 13.5)], "")
+    (nearest,), note = pictures._of("a", 10.0, 4.0)
+    assert (nearest, note[-5:]) == ((7.0, b"it"), "0:07.")
 
 
 def test_a_picture_is_the_nearest_shots_where_the_video_is_not_kept(
@@ -215,6 +217,22 @@ def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures(
     assert "2a-human" not in missing
     more = Spacewalk.of(validate({"spacewalk": {**config, "text_encoders": ["tfidf", "minilm"]}}), "spacewalk")
     assert presentation.example_params(plan) != presentation.example_params(more)
+
+
+def test_an_entry_is_shown_at_the_length_of_its_own_table() -> None:
+    lengths = {"step_recognition": [50], "A8": [72]}
+    config = {"tables": ["table2", "tableA8"], "contexts_s": lengths}
+    plan = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
+    jobs = {job.entry.id: job.context_s for job in presentation.example_jobs(plan)}
+    assert (jobs["2a-internvideo-last-layer"], jobs["a8-lfb-avg"]) == (50, 72)
+
+
+def test_examples_are_made_again_where_a_method_sees_something_else() -> None:
+    made = [
+        Spacewalk.of(validate({"demo": {"text_encoders": ["tfidf"], "entries": entries}}), "demo")
+        for entries in ({}, {"2a-tfidf-zero-shot": {"inputs": ["window", "recording", "duration"]}})
+    ]
+    assert len({*map(presentation.example_params, made)}) == 2
 
 
 def test_examples_of_video_alone_are_made_again_for_other_transcripts() -> None:

@@ -11,7 +11,7 @@ import pytest
 from stepline import paths
 from stepline.asr import engines
 from stepline.backbones.registry import presets, spec_of, towers
-from stepline.benchmark import Option
+from stepline.benchmark import Job, Option
 from stepline.benchmarks.spacewalk import demand, presentation
 from stepline.benchmarks.spacewalk import missing as needs
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
@@ -120,6 +120,25 @@ def test_what_recognition_lacks_is_a_need(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("STEPLINE_CONDA", "1")
     made = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
     assert missing(made, "2a-tfidf-zero-shot") == []
+
+
+def test_videos_are_wanted_where_an_entry_is_configured_and_used_where_it_can_be_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("STEPLINE_WEIGHTS", "STEPLINE_MIRROR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for module in (needs, engines):
+        monkeypatch.setattr(module, "find_spec", lambda name: name)
+
+    def wanted(**changes: Any) -> tuple[bool, bool, bool]:
+        config = {"text_encoders": ["tfidf"], "video_encoders": [], **changes}
+        made = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
+        return made.pipeline.demand.wants_videos, made.uses_videos, made.pipeline.demand.reads("internvideo-spacewalk")
+
+    assert wanted() == (False, False, False)
+    assert wanted(video_encoders=["histogram"]) == (True, True, False)
+    assert wanted(video_encoders=["internvideo-spacewalk"]) == (True, False, False)
+    assert wanted(transcripts="asr") == (True, True, False)
 
 
 @pytest.mark.parametrize("key", ["", "k"])
@@ -342,9 +361,54 @@ def test_examples_are_of_the_configured_tables() -> None:
     assert other.targets == ("tableA6.csv",)
 
 
+def test_weights_of_the_recogniser_are_fetched_where_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("STEPLINE_WEIGHTS", "STEPLINE_MIRROR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    study = {"text_encoders": ["tfidf", "mpnet"], "video_encoders": []}
+    found = {
+        source: Spacewalk.of(
+            validate({"spacewalk": {**study, "transcripts": source}, "asr": {"engine": "whisper"}}), "spacewalk"
+        ).weights
+        for source in ("released", "asr")
+    }
+    assert found["released"] == ["mpnet"]
+    assert len(found["asr"]) == 2
+    assert found["asr"][1].startswith("whisper")
+
+
 def test_a_modality_decides_predictions() -> None:
     found = changed(params(), params({"entries": {"2a-minilm-zero-shot": {"modality": "T"}}}))
     assert of(found, "predict") == {"2a-minilm-zero-shot"}
+
+
+def test_encoders_of_video_and_of_text_decide_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_weights(monkeypatch)
+
+    def encoders(name: str) -> list[str]:
+        job = Job(release="v2", entry=made.entries[f"2a-{name}-zero-shot"], context_s=60)
+        return [each["name"] for each in made.record(job)["encoders"]]
+
+    assert encoders("internvideo") == ["internvideo-spacewalk", "internvideo-text"]
+    assert (encoders("minilm"), encoders("tfidf")) == (["minilm"], [])
+
+
+def test_texts_are_read_of_the_recordings_of_a_stages_splits_and_of_the_subset(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_weights(monkeypatch, text_encoders=["minilm"])
+    of_split = {split: [v.id for v in made.released.videos() if v.split == split] for split in ("train", "val", "test")}
+    train, val, test = of_split.values()
+    part = with_weights(monkeypatch, text_encoders=["minilm"], subset={"videos": [train[0], test[0], test[1]]})
+
+    def read(plan: Spacewalk, entry: str, stage: str) -> set[str]:
+        job = Job(release="v2", entry=plan.entries[entry], context_s=60)
+        return {path.name.split(".")[-2] for path in plan.reads_besides(job, stage) if path.parts[0] == "features"}
+
+    assert read(made, "2a-minilm-zero-shot", "predict") == {*test}
+    assert read(part, "2a-minilm-zero-shot", "predict") == {*test[:2]}
+    assert read(made, "2a-minilm-last-layer", "fit") == {*train, *val}
+    assert read(made, "2a-minilm-last-layer", "predict") == {*val, *test}
+    assert read(made, "2a-minilm-last-layer", "score") == set()
 
 
 def test_predicting_reads_the_samples_that_weights_are_chosen_on() -> None:

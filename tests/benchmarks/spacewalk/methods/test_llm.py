@@ -294,6 +294,9 @@ def test_openai_needs_a_key_until_the_predictions_are_there(monkeypatch: pytest.
     path.parent.mkdir(parents=True)
     path.touch()
     assert missing(planned(model="m")) == []
+    both = planned(model="m")
+    both.options["releases"] = ["v2", "v1"]
+    assert missing(both) == ["key:OPENAI_API_KEY"], "of the other release"
     path.unlink()
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     assert missing(planned(model="m")) == []

@@ -89,6 +89,9 @@ def timelines(mine: SpacewalkInputs) -> list[Picture]:
             made.append(Choice(seed=seed, split="test", video=video, ids=ids, chosen=chosen, scores=None))
     path = paths.predictions("demo", "demo", "mine", "6s")
     write_predictions(path, Choice, made, spec=mine.spec, needs=(), selection="")
+    guess = next(job for job in mine.benchmark.jobs("table2") if job.entry.kind_name == "random")
+    path = paths.predictions("demo", "demo", guess.entry.id, guess.context)
+    write_predictions(path, Choice, made, spec=mine.benchmark.spec(guess), needs=(), selection="")
     return pages.timelines(mine.benchmark)
 
 
@@ -219,3 +222,6 @@ def test_a_method_without_windows_is_a_line_in_each_panel_and_has_none_of_its_ow
     assert lines.count([50.0, 50.0]) == 2
     assert [46.0, 46.0] not in lines, "it has another value at another window"
     assert [48.0, 48.0] not in lines
+    people = replace(unlimited[0], method="People", setting="reference", status="reference", value=51.0)
+    labels = [text.get_text() for axes in contexts([*shown, people], styles(shown)).axes for text in axes.texts]
+    assert {"Order 50", "People (paper) 51"} < {*labels}
