@@ -131,6 +131,10 @@ class TestConfiguration:
         made = tiny(tmp_path, declared(datasets=[]))
         with pytest.raises(ConfigError, match=r"^OwnTiny: fitted reads features or speech of videos: name a data set"):
             made.check_features()
+        heard = {"kind": "heard", "settings": {"number": 3}, "table": "table2", "method": "Heard"}
+        made = tiny(tmp_path / "heard", declared(datasets=[], entries={"heard": heard}), tables=["table2"])
+        with pytest.raises(ConfigError, match=r"^OwnTiny: heard reads features or speech of videos: name a data set"):
+            made.check_features()
 
     def test_two_entries_with_one_line_are_one_line(self, tmp_path: Path) -> None:
         lines = [{"entry": "three", "method": "A"}, {"entry": "drawn", "method": "A"}]

@@ -146,6 +146,7 @@ def test_few_videos_are_no_test(tmp_path: Path, n: int, least: str | None) -> No
     write_score("four", {"error": {"a": 1.0}})
     write_pairs(planned(tmp_path, [*THREE, "four", None], THREE + DRAWN))
     assert ("too few videos for significance tests" in text()) == (least is not None)
+    assert "| Three, baseline | Drawn | Error | 0.00 | 0.00 to 0.00 |" in text()
     assert least is None or f"videos had the same sign, a two-sided sign test would give p = {least}" in text()
 
 

@@ -283,8 +283,8 @@ def test_a_study_without_a_paper_is_one_table(tmp_path: Path) -> None:
     assert "## Table 2a: Step recognition, release demo\n" in text
     assert "## What is missing\n\nNothing." in text
     lacking = number(release="demo", score=None, needs=(Need("samples", "demo/x/val"),))
-    tables.write_markdown(build([lacking], None), tmp_path / "table.md", title="Demo")
-    assert "| samples:demo/x/val | 1 | Table 2a: MiniLM (zero-shot) |  |\n" in (tmp_path / "table.md").read_text()
+    tables.write_markdown(build([lacking, replace(lacking, metric="map")], None), tmp_path / "table.md", title="Demo")
+    assert "| samples:demo/x/val | 2 | Table 2a: MiniLM (zero-shot) |  |\n" in (tmp_path / "table.md").read_text()
 
 
 def test_a_hostile_name_does_not_break_the_markdown(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ class TestBest:
             return said(build(asked, None))[0]
 
         alike = "(zero-shot, 1 min)"
-        assert f"a {alike} and b {alike} have the highest Acc: 11.22 %" in tied("ab")
+        assert f"b {alike} and a {alike} have the highest Acc: 11.22 %" in tied("ba")
         assert f"a {alike}, b {alike}, c {alike} and 2 others have the highest" in tied("abcde")
         asked = [number(entry=name, method=name, score=score(11.22)) for name in ("MiniLM", "Other")]
         assert said([each for each in build(asked, paper) if each.value])[1].endswith("have the highest Acc: 11.22 %.")
