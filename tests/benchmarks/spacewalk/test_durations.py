@@ -88,6 +88,7 @@ def test_clips_are_segments_of_the_labels_that_count() -> None:
     assert clips(made, ("train",), 0) == []
     (all_n, all_clip, all_total), (n, clip, total), *_ = measured(made, paper=False)
     assert (all_n, all_clip.of, all_clip.value, all_total.value) == (2, "all splits, steps and Irrelevant", 3, 6)
+    assert {all_clip.dataset, all_total.dataset} == {"spacewalk"}
     assert (n, clip.of, total.measure, total.status) == (2, "test, steps and Irrelevant", "Test duration", "ours")
 
 

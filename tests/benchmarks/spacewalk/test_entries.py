@@ -254,6 +254,23 @@ def test_what_is_trained_made_of_others_or_has_no_scores_is_no_part(part: str) -
         by_id(entries={"2a-mine": MINE | FUSION | {"settings": settings}})
 
 
+def test_what_clusters_recordings_describes_every_second() -> None:
+    clustered = {
+        "table": "2b",
+        "kind": "tw-finch",
+        "settings": {"segments": 5},
+        "modality": "V",
+        "contexts": "unlimited",
+    }
+    for encoder, wrong in (("histogram", False), ("internvideo-spacewalk", True)):
+        own = {"2b-mine": MINE | clustered | {"encoder": encoder, "inputs": []}}
+        if wrong:
+            with pytest.raises(ConfigError, match="encoder: 'internvideo-spacewalk' is not allowed; name a backbone"):
+                by_id(entries=own)
+        else:
+            assert by_id(entries=own)["2b-mine"].sees == ("recording",)
+
+
 def test_a_long_term_bank_matches_with_steps_that_have_features() -> None:
     with pytest.raises(ConfigError, match=r"settings\.steps: '2a-tfidf-zero-shot' is not allowed"):
         by_id(entries={"a8-lfb-avg": {"settings": {"head": "avg", "steps": "2a-tfidf-zero-shot"}}})

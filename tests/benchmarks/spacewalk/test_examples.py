@@ -11,7 +11,7 @@ import pytest
 
 from stepline import paths
 from stepline.availability import write_manifest
-from stepline.benchmarks.spacewalk import presentation
+from stepline.benchmarks.spacewalk import examples, presentation
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.examples import Picked, _Pictures, _retrieval, pick, write_study_examples
 from stepline.benchmarks.spacewalk.items import Item
@@ -104,9 +104,18 @@ def shown(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch, needs: list[str] | N
 def test_an_example_has_its_window_the_true_step_and_the_best_answers(
     made_up: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    commands, written, write = [], [], examples.write_examples
+    monkeypatch.setattr(examples, "timeline_command", lambda *words: commands.append(words) or "")
+    monkeypatch.setattr(examples, "write_examples", lambda page, path: written.append(page) or write(page, path))
     text = shown(made_up, monkeypatch)
     articles = re.findall(r'<article class="(\w+)">(.*?)</article>', text, re.DOTALL)
     assert {kind for kind, _ in articles} == {"success", "failure"}
+    assert {words[2:] for words in commands} == {("--entry", "mine", "--release", "demo", "--context", "6s")}
+    ((_, _, (method,)),) = written[0].tasks
+    for example in [*method.successes, *method.failures]:
+        scores = [float(answer.score) for answer in example.answers][:3]
+        assert scores == sorted(scores, reverse=True)
+        assert scores[0] > scores[-1]
     for kind, article in articles:
         rows = re.findall(r'<tr( class="right")?><th scope="row">(\d+): ', article)
         assert [int(rank) for _, rank in rows[:3]] == [1, 2, 3]

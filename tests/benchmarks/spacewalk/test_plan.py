@@ -291,6 +291,7 @@ def test_windows_of_all_configured_tables_are_listed_clips(monkeypatch: pytest.M
     }
     samples = [path for path in made.pipeline.features.inputs if path.parts[:2] == ("results", "spacewalk")]
     assert len(samples) == 3 * 3 + 2 + 3  # v0's retrieval has no training samples
+    assert {*map(made.release_manifest, made.releases)} < {*made.pipeline.features.inputs}
     more = with_weights(monkeypatch, tables=["table2", "tableA6"])
     lengths = listed_windows(more, "internvideo-spacewalk")["step_recognition"]
     assert lengths == [60, 120, 180, 300, 600, 900, 1200]
@@ -339,6 +340,7 @@ def test_retrieval_is_not_trained_where_no_training_samples_were_released(monkey
     entry = made.entries["2b-egovlp-last-layer"]
     assert missing(made, entry.id, "v0") == ["samples:v0/intra-video_retrieval/train"]
     assert missing(made, entry.id, "v1") == []
+    assert missing(made, "2b-egovlp-zero-shot", "v0") == []
     assert {job.release for job in made.jobs("table2") if job.entry.id == entry.id} == {"v1"}
 
 
@@ -416,3 +418,39 @@ def test_predicting_reads_the_samples_that_weights_are_chosen_on() -> None:
     samples = [paths.samples("spacewalk", "v2", "step_recognition", split) for split in ("train", "val", "test")]
     fused = made.predict_inputs(made.job("v2", "2a-tfidf-histogram", "60s"))
     assert [path in fused for path in samples] == [False, True, True]
+
+
+def test_what_parts_read_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "find_spec", lambda name: name)
+    for source in ("released", "asr"):
+        made = Spacewalk.of(validate({"spacewalk": BASE | {"transcripts": source}}), "spacewalk")
+        features, speech = made.pipeline.features.manifests("histogram"), made.pipeline.speech.manifests
+        fused = made.predict_inputs(Job(release="v2", entry=made.entries["2a-tfidf-histogram"], context_s=60))
+        assert features
+        assert speech
+        assert {*features} <= {*fused}
+        assert {*speech} <= {*fused} if source == "asr" else not {*speech} & {*fused}
+        heard = made.pipelines_of(made.entries["2a-tfidf-zero-shot"], "v2")
+        assert heard == ([made.pipeline] if source == "asr" else [])
+
+
+def test_a_recordings_texts_are_of_its_samples_and_of_its_shards_transcripts() -> None:
+    made = Spacewalk.of(validate({"spacewalk": BASE | {"transcripts": "asr"}}), "spacewalk")
+    (video,) = [each for each in made.released.videos() if each.id == RECORDING]
+    assert video.split != "test"
+    speech = made.pipeline.speech
+    assert demand.encode_inputs(made, "v2", "step_recognition", RECORDING) == [
+        made.release_manifest("v2"),
+        paths.samples("spacewalk", "v2", "step_recognition", video.split),
+        paths.manifest(speech.folder, speech.videos.shards[RECORDING]),
+    ]
+
+
+def test_only_backbones_that_an_entry_reads_are_computed() -> None:
+    made = Spacewalk.of(validate({"spacewalk": {"video_encoders": ["histogram", "s3d-pss"]}}), "spacewalk")
+    assert made.pipeline.demand.backbones == ["histogram"]
+
+
+def test_numbers_of_the_paper_are_of_its_study_alone() -> None:
+    found = [Spacewalk.of(validate({name: {}}), name).paper_file("table2") for name in ("spacewalk", "demo")]
+    assert [path and path.name for path in found] == ["table2.csv", None]

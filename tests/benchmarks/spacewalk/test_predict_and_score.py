@@ -253,6 +253,13 @@ def test_what_keeps_videos_from_an_entry_without_speech_is_said_without_transcri
     assert about["needs"] == ["videos:demo"]
 
 
+def test_what_counts_in_training_recordings_says_in_how_many(made_up: MadeUp) -> None:
+    counted = {"inputs": ["window", "train"], "settings": {"fit": "train"}}
+    for entry, said in ((TFIDF, ""), (TFIDF | counted, "fitted on 2 of 2 training recordings")):
+        _, about = predict(made_up.inputs(entry), 6.0, [], Path("p.parquet"))
+        assert about["selection"] == said
+
+
 def test_transcripts_are_needed_where_recognition_failed_in_this_run(made_up: MadeUp) -> None:
     inputs = made_up.inputs(TFIDF)
     inputs.options["transcripts"] = "asr"

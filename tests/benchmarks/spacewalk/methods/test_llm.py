@@ -276,6 +276,7 @@ def test_a_model_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "2a-llm" not in {job.entry.id for job in plan.jobs("table2")}
     command = plan.filled_by("table2.csv", plan.missing(plan.entries["2a-llm"], "v2"))
     assert command == "snakemake --cores 8 results/spacewalk/table2.csv --config 'spacewalk={llm: {model: NAME}}'"
+    assert "2a-llm" in plan.shown
     assert "2a-llm" not in planned("demo").shown
     assert "2a-llm" in planned("demo", model="m", url="http://localhost/v1").shown
 

@@ -146,6 +146,14 @@ def test_the_page_holds_all_that_it_was_given_escaped_and_by_itself(tmp_path: Pa
     assert "<p>deleted &lt;script&gt;" in text
 
 
+def test_the_accuracy_of_each_video_is_shown_at_the_longest_window() -> None:
+    (picture,) = pages.spreads(rows())
+    ranges = f"TF-IDF 43.0 to 44.0; {HOSTILE} 53.0 to 54.0; Sample rank 95.0 to 96.0"
+    assert picture.alt == f"Accuracy of each video, in percent: {ranges}."
+    (picture,) = pages.spreads([row for row in rows() if row.entry != "tfidf" or row.metric == "map"])
+    assert "TF-IDF" not in picture.alt
+
+
 def test_a_timeline_shows_the_lowest_seed_and_counts_no_guess_as_right(timelines: list[Picture]) -> None:
     assert [each.caption for each in timelines] == [f"Recording {video}, release demo" for video in "de"]
     for each in timelines:
