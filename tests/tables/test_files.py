@@ -270,8 +270,9 @@ def test_tables_and_releases_are_in_order_each_with_its_facts_and_numbers(tmp_pa
 def test_what_is_missing_is_in_the_order_of_the_rows() -> None:
     lacking = {"score": None, "needs": (Need("weights", "x"),)}
     asked = [number(table="1", **lacking), number(table="3b", score=None, needs=(Need("java"),)), number(**lacking)]
+    asked += [number(method="Own", setting="", **lacking)]
     assert [(gap.needs, gap.methods, gap.count) for gap in tables.missing(build(asked, None))] == [
-        ("weights:x", ("Table 1: MiniLM (zero-shot)", "Table 2a: MiniLM (zero-shot)"), 2),
+        ("weights:x", ("Table 1: MiniLM (zero-shot)", "Table 2a: MiniLM (zero-shot), Own"), 3),
         ("java", ("Table 3b: MiniLM (zero-shot)",), 1),
     ]
 
