@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from stepline import needs
 from stepline.benchmark import Job
 from stepline.benchmarks.segments import benchmark
 from stepline.benchmarks.segments.benchmark import Segments
@@ -110,6 +111,15 @@ class TestLines:
     def test_entries_of_backbones_can_be_changed(self) -> None:
         made = plan({"entries": {"linear-histogram": {"splits": ["val"]}}})
         assert made.entries["linear-histogram"].splits == ("val",)
+
+    def test_a_classifier_needs_what_trains_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(needs, "find_spec", lambda name: None)
+        monkeypatch.delenv("STEPLINE_CONDA", raising=False)
+        made = plan()
+        found = {
+            name: [*map(str, made.missing(made.entries[name], "mine"))] for name in ("linear-histogram", "time-prior")
+        }
+        assert found == {"linear-histogram": ["package:torch"], "time-prior": []}
 
     def test_what_a_text_tower_lacks_is_a_need(self, monkeypatch: pytest.MonkeyPatch) -> None:
         made = plan(backbones=["eva_clip-hirest"])
