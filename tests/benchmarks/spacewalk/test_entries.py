@@ -203,6 +203,7 @@ def test_the_papers_lines_always_stand_and_others_where_they_are_configured() ->
     plan = configured(text_encoders=["tfidf"], video_encoders=[])
     assert {name for name, entry in plan.entries.items() if entry.protocol == "paper"} <= plan.shown.keys()
     assert "2a-minilm-zero-shot" not in plan.shown
+    assert "2a-tfidf-histogram" not in plan.shown
     assert WEIGHT_FREE | {"2a-tfidf-zero-shot", "2b-tfidf-train-zero-shot"} <= plan.shown.keys()
     demo = configured("demo", text_encoders=["tfidf"], video_encoders=[])
     assert "2a-tfidf-zero-shot" in demo.shown

@@ -207,7 +207,9 @@ def test_a_picture_is_the_nearest_shots_where_the_video_is_not_kept(
     assert "they need videos" not in text
 
 
-def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures() -> None:
+def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     config = {
         "text_encoders": ["tfidf"],
         "contexts_s": {"step_recognition": [30, 50, 70], "intra-video_retrieval": [5, 30]},
@@ -221,11 +223,15 @@ def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures(
     assert not {"2a-random", "2a-tfidf-hmm"} & jobs.keys()
     assert paths.predictions("spacewalk", "v1", "2b-tfidf-zero-shot", "30s") in presentation.example_inputs(plan)
     assert not any("2a-internvideo-zero-shot" in path.parts for path in presentation.example_inputs(plan))
+    assert paths.samples("spacewalk", "v2", STEP_RECOGNITION, "test") in presentation.example_inputs(plan)
     missing = {job.entry.id: needs for job, needs in found if needs}
     assert missing["2a-internvideo-zero-shot"] == (Need("weights", "internvideo"),)
     assert "2a-human" not in missing
     more = Spacewalk.of(validate({"spacewalk": {**config, "text_encoders": ["tfidf", "minilm"]}}), "spacewalk")
-    assert presentation.example_params(plan) != presentation.example_params(more)
+    before = presentation.example_params(plan)
+    assert before != presentation.example_params(more)
+    monkeypatch.setattr(Spacewalk, "revision", 99)
+    assert before != presentation.example_params(plan), "scoring chooses answers"
 
 
 def test_an_entry_is_shown_at_the_length_of_its_own_table() -> None:

@@ -88,3 +88,4 @@ def test_figures_are_drawn_from_the_configured_tables() -> None:
     assert presentation.figure_tables(fewer) == ["table2"]
     assert paths.scores("spacewalk", "v2", "2a-tfidf-zero-shot", "1200s") not in presentation.figure_inputs(fewer)
     assert presentation.figure_params(plan()) != presentation.figure_params(fewer)
+    assert presentation.figure_params(plan()) != presentation.figure_params(plan(metrics={"bootstrap_seed": 9}))

@@ -130,15 +130,18 @@ def test_videos_are_wanted_where_an_entry_is_configured_and_used_where_it_can_be
     for module in (needs, engines):
         monkeypatch.setattr(module, "find_spec", lambda name: name)
 
-    def wanted(**changes: Any) -> tuple[bool, bool, bool]:
+    def wanted(**changes: Any) -> tuple[bool, ...]:
         config = {"text_encoders": ["tfidf"], "video_encoders": [], **changes}
         made = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
-        return made.pipeline.demand.wants_videos, made.uses_videos, made.pipeline.demand.reads("internvideo-spacewalk")
+        videos, page = made.pipeline.videos, presentation.page_inputs(made)
+        of_page = (videos.manifests(paths.thumbnails("spacewalk")), made.pipeline.speech.manifests)
+        assert not made.pipeline.demand.reads("internvideo-spacewalk")
+        return made.pipeline.demand.wants_videos, made.uses_videos, *({*each} <= {*page} for each in of_page)
 
-    assert wanted() == (False, False, False)
-    assert wanted(video_encoders=["histogram"]) == (True, True, False)
-    assert wanted(video_encoders=["internvideo-spacewalk"]) == (True, False, False)
-    assert wanted(transcripts="asr") == (True, True, False)
+    assert wanted() == (False, False, False, False)
+    assert wanted(video_encoders=["histogram"]) == (True, True, True, False)
+    assert wanted(video_encoders=["internvideo-spacewalk"]) == (True, False, False, False)
+    assert wanted(transcripts="asr") == (True, True, True, True)
 
 
 @pytest.mark.parametrize("key", ["", "k"])
@@ -271,6 +274,7 @@ def test_a_part_describes_the_windows_of_the_entries_that_combine_it() -> None:
     made = Spacewalk.of(validate({"spacewalk": BASE | {"entries": fused}}), "spacewalk")
     assert 45 in made.windows("2a-histogram-zero-shot")
     assert 45 not in made.windows("2a-minilm-zero-shot")
+    assert made.windows("2a-sample-rank", *fused) == [None, 45]
 
 
 def test_video_alone_reads_a_text_where_it_is_matched_with_irrelevant(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,6 +337,8 @@ def test_a_towers_texts_are_the_windows_of_the_entries_that_read_them(monkeypatc
     assert demand.texts(made, "intra-video_retrieval", "egovlp-text") == {"windows": [20], "others": []}
     assert demand.texts(made, "intra-video_retrieval", "internvideo-text") == {"windows": [], "others": []}
     assert demand.texts(made, "step_recognition", "minilm") == {"windows": [], "others": []}
+    made = with_weights(monkeypatch, text_encoders=["minilm"], tables=["table2"])
+    assert demand.texts(made, "step_recognition", "minilm") == {"windows": [60, 180, 300], "others": ["sentences"]}
 
 
 def test_retrieval_is_not_trained_where_no_training_samples_were_released(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,6 +367,7 @@ def test_examples_are_of_the_configured_tables() -> None:
     other = Spacewalk.of(validate({"spacewalk": {"tables": ["tableA6"]}}), "spacewalk")
     assert presentation.example_jobs(other) == []
     assert other.targets == ("tableA6.csv",)
+    assert [Path("results/spacewalk/table2.svg") in each.results for each in (made, other)] == [True, False]
 
 
 def test_weights_of_the_recogniser_are_fetched_where_it_is_used(
@@ -396,6 +403,12 @@ def test_encoders_of_video_and_of_text_decide_predictions(monkeypatch: pytest.Mo
     assert (encoders("minilm"), encoders("tfidf")) == (["minilm"], [])
 
 
+def test_a_window_decides_predictions() -> None:
+    made = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk")
+    entry = made.entries["2a-histogram-zero-shot"]
+    assert len({made.spec(Job(release="v2", entry=entry, context_s=context_s)) for context_s in (60, 180)}) == 2
+
+
 def test_texts_are_read_of_the_recordings_of_a_stages_splits_and_of_the_subset(monkeypatch: pytest.MonkeyPatch) -> None:
     made = with_weights(monkeypatch, text_encoders=["minilm"])
     of_split = {split: [v.id for v in made.released.videos() if v.split == split] for split in ("train", "val", "test")}
@@ -418,6 +431,8 @@ def test_predicting_reads_the_samples_that_weights_are_chosen_on() -> None:
     samples = [paths.samples("spacewalk", "v2", "step_recognition", split) for split in ("train", "val", "test")]
     fused = made.predict_inputs(made.job("v2", "2a-tfidf-histogram", "60s"))
     assert [path in fused for path in samples] == [False, True, True]
+    scored = made.score_inputs(made.job("v2", "2a-tfidf-histogram", "60s"))
+    assert [path in scored for path in samples] == [False, False, True]
 
 
 def test_what_parts_read_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,7 @@ def test_a_release_that_is_not_there_is_one_line() -> None:
 
 def test_the_videos_wait_for_the_releases_only_where_these_say_what_is_read() -> None:
     assert plan("all").pipeline.videos.inputs == []
+    assert len({plan(releases=each).pipeline.videos.params("000") for each in (["v2"], ["v1", "v2"])}) == 2
     assert plan(releases=["v1", "v2"]).pipeline.videos.inputs == [
         Path(f"datasets/spacewalk/{r}/release.json") for r in ("v1", "v2")
     ]

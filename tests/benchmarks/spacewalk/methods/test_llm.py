@@ -305,6 +305,16 @@ def test_openai_needs_a_key_until_the_predictions_are_there(monkeypatch: pytest.
     assert missing(planned(model="m", url="http://localhost:8000/v1")) == []
 
 
+def test_no_predictions_are_waited_for_on_a_release_without_the_task() -> None:
+    plan = planned(model="m")
+    plan.options["releases"] = ["v1", "v2"]
+    for length_s in plan.windows("2b-llm"):
+        path = paths.predictions("spacewalk", "v1", "2b-llm", paths.context_label(length_s))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert plan.missing(plan.entries["2b-llm"], "v1") == ()
+
+
 def test_what_is_asked_decides_the_spec_and_stands_in_the_options() -> None:
     local = {"model": "m", "url": "http://localhost:8000/v1"}
 

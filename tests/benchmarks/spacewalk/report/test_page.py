@@ -208,6 +208,22 @@ def test_a_timeline_changes_halfway_between_two_samples() -> None:
     assert row == [2] * 600 + [3] * 600
 
 
+def test_a_guess_is_no_label_in_a_timeline() -> None:
+    _, strip = draw_timeline([0.0, 10.0], [1, 2], {"M": [None, 0]}).axes[0].images
+    (row,) = strip.get_array().tolist()
+    assert row == [0] * 600 + [1] * 600
+
+
+def test_each_metric_has_its_panels() -> None:
+    panels = [
+        [[*map(float, line.get_ydata())] for line in axes.get_lines()] for axes in contexts(rows(), styles(rows())).axes
+    ]  # type: ignore[arg-type]
+    accuracy, ap = ([values in lines for lines in panels] for values in ([42.0, 44.0], [52.0, 54.0]))
+    assert any(accuracy)
+    assert any(ap)
+    assert not any(a and b for a, b in zip(accuracy, ap, strict=True))
+
+
 def test_a_method_looks_the_same_in_every_figure() -> None:
     among = styles(rows())
     assert list(among) == ["TF-IDF", HOSTILE]
