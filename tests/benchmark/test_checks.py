@@ -56,6 +56,16 @@ def test_a_kind_is_made_of_known_words(
     assert str(error.value).startswith(f"OwnTiny.kinds['fitted'].{problem}")
 
 
+def test_an_entry_that_the_configuration_adds_needs_the_options_of_its_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tiny, "kinds", Tiny.kinds | {"asking": Kind(method="tiny:Asking", options="haed")})
+    check_class(tiny(tmp_path))
+    own = {"kind": "asking", "table": "table1", "method": "Own"}
+    with pytest.raises(ConfigError, match=r"^OwnTiny.kinds\['asking'\].options: 'haed' is not allowed"):
+        check_class(tiny(tmp_path, entries={"own": own}))
+
+
 def test_the_module_of_a_method_is_read_and_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "apart").mkdir()
     (tmp_path / "apart/__init__.py").write_text("class Here:\n    pass\n")

@@ -67,6 +67,18 @@ def test_pairs_are_made_again_for_metrics_and_what_is_missing(tmp_path: Path) ->
     assert before == pairs.params(planned(tmp_path / "b", asked, head={"epochs": 9}))
     assert before != pairs.params(planned(tmp_path / "c", asked, metrics={"bootstrap_seed": 9}))
     assert before != pairs.params(planned(tmp_path / "d", asked, features={"net": ["histogram"]}))
+    renamed, moved = declared(pairs=[asked]), declared(pairs=[asked])
+    renamed["tables"]["table1"]["lines"][0]["method"] = "3"
+    first, second = moved["tables"].values()
+    moved["tables"] = {"table9": first | {"target": "table1"}, "table2": second}
+    assert len({before, *(pairs.params(tiny(tmp_path / str(n), each)) for n, each in enumerate((renamed, moved)))}) == 3
+
+
+def test_pairs_are_made_again_for_other_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tiny, "contexts", lambda self, table, line: [(each, each) for each in (60.0, 180.0)])
+    sides = ["three", 60], ["three", 180]
+    made = [planned(tmp_path / str(place), sides[place] + sides[1 - place]) for place in range(2)]
+    assert len({*map(pairs.params, made)}) == 2
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from stepline import paths
 from stepline.benchmark import Metric, Option, plan
+from stepline.benchmark.declared import Declared
 from stepline.config import validate
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.schema import Video
@@ -131,6 +132,25 @@ class TestConfiguration:
         made = tiny(tmp_path, declared(datasets=[]))
         with pytest.raises(ConfigError, match=r"^OwnTiny: fitted reads features or speech of videos: name a data set"):
             made.check_features()
+        heard = {"kind": "heard", "settings": {"number": 3}, "table": "table2", "method": "Heard"}
+        made = tiny(tmp_path / "heard", declared(datasets=[], entries={"heard": heard}), tables=["table2"])
+        with pytest.raises(ConfigError, match=r"^OwnTiny: heard reads features or speech of videos: name a data set"):
+            made.check_features()
+
+    def test_pipelines_are_of_the_configured_releases_and_one_data_set_is_listed_by_default(
+        self, tmp_path: Path
+    ) -> None:
+        made = tiny(tmp_path, releases=["second"])
+        assert made.pipelines.keys() == {"second"}
+        assert Declared.__dict__["datasets"].func(made).keys() == {"first"}
+
+    def test_another_release_that_jobs_read_is_listed_if_its_files_are_not_pinned(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = tiny(tmp_path)
+        assert made.listed_by(made.entries["three"], "first") == []
+        monkeypatch.setattr(Tiny, "reads", lambda self, job: [job.release, "second"])
+        assert made.listed_by(made.entries["three"], "first") == ["second"]
 
     def test_two_entries_with_one_line_are_one_line(self, tmp_path: Path) -> None:
         lines = [{"entry": "three", "method": "A"}, {"entry": "drawn", "method": "A"}]
@@ -251,6 +271,10 @@ class TestMissing:
         assert [each.footage["first"].pipeline.demand.media for each in (mute, made)] == [False, True]
         made.config["asr"]["engine"] = "deepgram"
         assert made.missing(made.entries["heard"], "first") == (Need("key", "DEEPGRAM_API_KEY"),)
+        assert made.lacking(made.entries["heard"], "first") == (
+            Need("videos", "first"),
+            Need("key", "DEEPGRAM_API_KEY"),
+        )
         assert made.missing(made.entries["three"], "first") == ()
 
     def test_a_line_that_is_copied_needs_nothing(self, tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from stepline.benchmark import source
+from stepline.benchmark import declared, source
 from stepline.benchmark.source import source_digest
 from stepline.benchmarks.hirest.benchmark import Hirest
+from stepline.benchmarks.segments.benchmark import Segments
 from stepline.io import write_text
 from stepline.syntax import code_text
 from tests.benchmark.tiny import Tiny
@@ -28,6 +29,19 @@ FILES = {
     ),
     "methods/second.py": "def f():\n    from stepline.models import linear\nclass Second:\n    N = 1\n",
 }
+
+
+def test_the_modules_of_a_benchmarks_class_and_of_its_bases_are_about_all_methods(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[list[str]] = []
+    for name in ("source_digest", "scoring_digest"):
+        monkeypatch.setattr(declared, name, lambda _, modules: asked.append(modules) or "")
+    Segments.source(Segments.kinds["prior"])
+    Segments.scoring_source()
+    assert [modules[:3] for modules in asked] == [
+        [f"stepline.benchmarks.segments.{name}" for name in ("benchmark", "recognition")] + ["stepline.benchmark.plan"]
+    ] * 2
 
 
 class TestCodeText:

@@ -38,9 +38,11 @@ class Toy:
         return torch.nn.functional.cross_entropy(logits, self.labels[samples], reduction="none")
 
 
-def trained(path: Path, recipe: Recipe = RECIPE, *, at_once: int = 16, toy: Toy | None = None) -> dict[str, np.ndarray]:
+def trained(
+    path: Path, recipe: Recipe = RECIPE, *, at_once: int = 16, toy: Toy | None = None, made_from: str = "toy"
+) -> dict[str, np.ndarray]:
     toy = toy or Toy()
-    train(toy.parameters, toy.losses, 100, path, recipe, at_once=at_once, made_from="toy")
+    train(toy.parameters, toy.losses, 100, path, recipe, at_once=at_once, made_from=made_from)
     found: dict[str, np.ndarray] = safetensors.load_file(path)
     return found
 
@@ -222,9 +224,12 @@ def test_a_stopped_fit_goes_on_from_its_state(tmp_path: Path, monkeypatch: pytes
     assert [path.name for path in part.parent.iterdir()] == ["0.safetensors"]
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"learning_rate": 0.02}, {"epochs": 4}, BERT_ADAM])
-def test_a_state_of_another_recipe_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, float | str]
+@pytest.mark.parametrize(
+    ("change", "made_from"),
+    [({"seed": 1}, "toy"), ({"learning_rate": 0.02}, "toy"), ({"epochs": 4}, "toy"), (BERT_ADAM, "toy"), ({}, "other")],
+)
+def test_a_state_of_another_recipe_or_of_other_inputs_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, float | str], made_from: str
 ) -> None:
     monkeypatch.setattr(all_layer, "EVERY", 5)
     toy = Toy()
@@ -232,7 +237,7 @@ def test_a_state_of_another_recipe_is_not_used(
     with pytest.raises(StoppedError):
         trained(tmp_path / "fit", changed(epochs=3), toy=toy)
     again = Toy()
-    found = trained(tmp_path / "fit", changed(**{"epochs": 3, **change}), toy=again)
+    found = trained(tmp_path / "fit", changed(**{"epochs": 3, **change}), toy=again, made_from=made_from)
     assert len(again.asked) == len(found["loss"])
 
 

@@ -32,6 +32,8 @@ def test_the_epoch_is_chosen_on_val_standardised_as_train(tmp_path: Path) -> Non
     train, val = examples(80, 0), examples(3, 1)
     fit_classifier(train, val, tmp_path / "fit", **OPTIONS)
     with loaded(tmp_path / "fit") as state:
+        for name, expected in (("mean", train.features.mean(axis=0)), ("scale", train.features.std(axis=0))):
+            assert state[name] == pytest.approx(expected, rel=1e-5)
         logits = (val.features - state["mean"]) / state["scale"] @ state["weight"].T + state["bias"]
         losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(3), val.label]
         assert min(state["val_loss"]) == pytest.approx(losses.mean(), rel=1e-3)

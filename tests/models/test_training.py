@@ -166,6 +166,28 @@ def test_a_fit_that_was_killed_goes_on_to_the_same_bytes(steps: int | None, fuse
     assert sorted(path.name for path in Path().iterdir()) == ["part", "whole"]
 
 
+@pytest.mark.parametrize(
+    ("change", "epochs"),
+    [
+        ({}, 1),
+        ({"resume": "other"}, 3),
+        ({"epochs": 4}, 4),
+        ({"batch_size": 2}, 3),
+        ({"learning_rate": 0.2}, 3),
+        ({"seed": 1}, 3),
+    ],
+)
+def test_a_state_of_another_fit_is_not_used(change: dict[str, Any], epochs: int) -> None:
+    def killed(model: Any, _: Any) -> Iterator[Any]:
+        if model.slope < 0.85:
+            raise KeyboardInterrupt
+        yield model.slope
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(killed, resume="it")
+    assert len(fitted(rising, **{"resume": "it"} | change)) == epochs
+
+
 def test_a_state_that_takes_long_to_write_is_not_written_after_each_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[Path] = []
 

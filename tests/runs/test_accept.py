@@ -4,7 +4,7 @@ import pytest
 
 from stepline import cli
 from stepline.errors import ConfigError
-from stepline.io import read_json
+from stepline.io import read_json, write_sealed
 from stepline.runs.accept import accept
 from stepline.runs.explain import explain
 from stepline.runs.verbs import Verbs
@@ -58,6 +58,8 @@ def test_what_is_of_the_source_at_hand_needs_no_acceptance_and_accepted_scores_k
     assert accept(type(made), "tiny", "scores") == 1
     assert (read_json(score), score.stat().st_mtime_ns) == (before | {"accepted": "5" * 8}, time)
     assert list(made.stale()) == []
+    write_sealed(score, {key: each for key, each in before.items() if key != "source"})
+    assert accept(type(made), "tiny", "scores") == 0, "its source is not on record"
 
 
 def test_all_kinds_and_scores_are_accepted_at_once(changed: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:

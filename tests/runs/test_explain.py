@@ -134,6 +134,12 @@ def test_a_small_value_has_four_digits(made: Tiny) -> None:
         assert "near on test: 5.493e-05, 95 % interval 0.0000 to 0.0001235 over videos" in text
     change("drawn,Drawn,,,,near", value="0.2000")
     assert "near on test: 0.2000, 95 % interval" in explain(TABLE, "drawn", "all", "first")
+    score["metrics"]["near"] |= {"value": -12.34561, "ci": None, "seeds": [3], "per_seed": [-12.34561]}
+    write_json(path, score)
+    assert explain(path, metric="near").splitlines()[3:5] == [
+        "near on test: -12.3456",
+        "  Near: the share of guesses within a distance (within=1; 2 listed; 2 videos)",
+    ], "of one seed the value is that of all"
 
 
 def test_a_score_without_numbers_says_what_it_needs(made: Tiny) -> None:
@@ -171,6 +177,11 @@ def test_a_line_with_many_metrics_videos_and_files_is_short(made: Tiny) -> None:
     assert hashlib.sha256(listed.encode()).hexdigest() in text
     assert "m8: 249.5000, not the value, is the mean of 500 videos, each counts 0.20 %" in text
     assert "lowest v0 0.0000, v1 1.0000, v2 2.0000; highest v499 499.0000, v498 498.0000, v497 497.0000" in text
+    write_json(path, record | {"inputs": {name: inputs[name] for name in [*inputs][:5]}})
+    lines = explain(score).splitlines()
+    assert [f"  {sha256}  {name}  (deleted)" in lines for name, sha256 in inputs.items()] == [True] * 5 + [False] * 95
+    assert not [line for line in lines if "the list of 5 files" in line]
+    write_json(path, record | {"inputs": inputs, "releases": {f"r{number}": release for number in range(5)}})
     write_json(score, found | {"metrics": {f"m{number}": each for number in range(18)}})
     text = explain(score)
     assert len(text.splitlines()) <= 60

@@ -77,6 +77,12 @@ class TestTruth:
         monkeypatch.setattr(Tiny, "chosen", lambda self, dataset: frozenset({"a"}))
         assert (of.missing("fit"), of.missing("predict")) == ((), (Need("split", "test"),))
 
+    def test_the_subset_is_that_of_the_releases_data_set(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Tiny, "chosen", lambda self, dataset: {"first": {"e"}, "second": {"f"}}[dataset.name])
+        made = tiny(tmp_path, subset={"fraction": 0.5})
+        found = [videos(made.inputs(job(made, "three", release)), "test") for release in ("first", "second")]
+        assert found == [["e"], ["f"]]
+
     def test_options_of_training_are_those_of_its_kind_without_seeds(self, tmp_path: Path) -> None:
         assert inputs(tmp_path, "fitted", head={"epochs": 7, "seeds": [1]}).training == {"epochs": 7}
 

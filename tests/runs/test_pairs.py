@@ -127,15 +127,16 @@ def test_a_pair_without_a_value_says_what_it_needs_and_has_no_difference(tmp_pat
 def test_a_metric_that_is_missing_something_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs = [Need("java")]
     monkeypatch.setattr(Tiny, "missing_of", lambda self, metric: needs if metric == "near" else [])
-    for entry in ("drawn", "fitted"):
+    for entry in ("drawn", "fitted", "three"):
         write_score(entry, WITHIN)
-    made = planned(tmp_path, DRAWN + FITTED)
+    made = planned(tmp_path, DRAWN + FITTED, DRAWN + THREE)
     vars(made)["_missing"] = {("fitted", "first"): ()}
     write_pairs(made)
-    assert [(each["metric"], each["difference"], each["needs"]) for each in lines()] == [
-        ("error", "0.0000", ""),
-        ("near", "", "java"),
-    ]
+    assert [(each["second"], each["metric"], each["difference"], each["needs"]) for each in lines()] == [
+        ("fitted", "error", "0.0000", ""),
+        ("fitted", "near", "", "java"),
+        ("three", "error", "0.0000", ""),
+    ], "a metric that one side cannot have needs nothing"
 
 
 @pytest.mark.parametrize(("n", "least"), [(2, "2/4 = 0.500"), (6, "2/64 = 0.031"), (7, None)])
@@ -145,6 +146,7 @@ def test_few_videos_are_no_test(tmp_path: Path, n: int, least: str | None) -> No
     write_score("four", {"error": {"a": 1.0}})
     write_pairs(planned(tmp_path, [*THREE, "four", None], THREE + DRAWN))
     assert ("too few videos for significance tests" in text()) == (least is not None)
+    assert "| Three, baseline | Drawn | Error | 0.00 | 0.00 to 0.00 |" in text()
     assert least is None or f"videos had the same sign, a two-sided sign test would give p = {least}" in text()
 
 

@@ -107,6 +107,12 @@ class TestSummary:
         first, other = (_summary(by_seed, OPTIONS | {"bootstrap_seed": seed}, drawn=False)["ci"] for seed in (0, 1))
         assert first != other
 
+    def test_in_the_interval_a_video_weighs_its_units(self) -> None:
+        means, units = [2, 5, 6, 7, 8], [5, 1, 1, 1, 1]
+        weighted, alike = (bootstrap_interval(means, samples=100, seed=0, weights=each) for each in (units, None))
+        assert _summary({0: values(range(9), "aaaaabcde")}, OPTIONS, drawn=False)["ci"] == pytest.approx(weighted)
+        assert weighted != pytest.approx(alike)
+
 
 class TestScore:
     @pytest.fixture(autouse=True)
@@ -156,6 +162,17 @@ class TestScore:
         for within, value in ((1, 25), (2, 75)):
             near = self.scored(self.inputs(tmp_path, within=within), self.guesses(4))["metrics"]["near"]
             assert (near["value"], near["options"]) == (value, {"within": within})
+
+    def test_the_benchmark_says_on_what_and_by_which_options_a_metric_is_measured(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Tiny, "split", lambda self, entry, metric: f"{metric} of {entry.id}")
+        monkeypatch.setattr(Tiny, "options_of", lambda self, entry, metric: ["within"] if metric == "error" else [])
+        found = self.scored(self.inputs(tmp_path), self.guesses(4))["metrics"]
+        assert {metric: (each["split"], each["options"]) for metric, each in found.items()} == {
+            "error": ("error of drawn", {"within": 1}),
+            "near": ("near of drawn", {}),
+        }
 
     def test_what_is_chosen_on_val_comes_first_and_is_said(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

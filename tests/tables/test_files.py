@@ -134,6 +134,8 @@ def test_a_later_number_stands_in_brackets_and_the_facts_say_what_it_is(paper: P
     assert [c["rerun"] for c in cells(rows, tmp_path)] == ["9.81", "7.84", "", "51.0"]
     tables.write_markdown(build([number()], paper), tmp_path / "table.md", title="A study")
     assert "[Re-run]" not in (tmp_path / "table.md").read_text()
+    lacking = number(table="3b", modality="V", score=None)
+    assert "[Re-run]" in dict(tables.facts(build([lacking], paper))[0][2]), "also if none of them is computed"
 
 
 def test_variants_of_a_method_are_told_apart_by_their_entry(paper: Path) -> None:
@@ -152,6 +154,13 @@ def test_variants_of_a_method_are_told_apart_by_their_entry(paper: Path) -> None
         "MiniLM (a)": ["11.22 (11.22) =", "needs (12.17)", "needs (12.39)", ""],
         "MiniLM (b)": ["9.00 (11.22) ≠", "", "", ""],
     }, "what no entry computes stands with the first"
+
+
+def test_a_line_is_an_oracles_if_the_paper_has_it_at_a_shorter_window_too(paper: Path) -> None:
+    panel = tables.panels(build([number(context_s=180.0, sees=(WINDOW, SAMPLE_LIST))], paper))[0]
+    assert {line.method: (line.sees, line.oracle) for line in panel.lines if line.oracle} == {
+        "MiniLM": ("its window, THE SAMPLE LIST", True)
+    }
 
 
 def test_settings_are_in_the_given_order_and_others_follow() -> None:
@@ -182,8 +191,11 @@ def test_facts_name_methods_or_metrics_or_both_where_they_differ() -> None:
     own["metrics"]["map"] |= {"n_samples": 9, "seeds": [3, 4]}
     found = facts(number(score=own), number(score=own, metric="map"), other)
     assert found["Samples"] == "12000: Acc; 9: MiniLM (zero-shot) (mAP)"
-    found = facts(number(score=None, needs=(Need("java"),), subset="0.5"))
+    lacking = number(score=None, needs=(Need("java"),), entry="b", method="B", protocol="beyond")
+    assert facts(number(), lacking)["Protocol"] == "paper", "of numbers that are computed"
+    found = facts(number(score=None, needs=(Need("java"),), subset="0.5", sees=(SAMPLE_LIST,)))
     assert (found["Subset"], found["Split"]) == ("0.5", "test"), "also of numbers that are missing"
+    assert found["Oracles"] == "none", "of numbers that are missing"
     ranked = score(n_samples=None, n_queries=7, pool_used=3, pool_listed=4, n_in_part=2, absent_s=2.0)
     found = facts(number(score=ranked, subset="0.5"), other)
     assert (found["Samples"], found["Queries"]) == ("12000: B", "7: MiniLM (zero-shot)")
@@ -213,6 +225,11 @@ def test_columns_are_in_the_order_of_metrics_and_a_cell_may_have_several_splits(
     panel = tables.panels(build([number(), number(split="val")], paper))[0]
     [cell] = [line.cells[0] for line in panel.lines if line.method == "MiniLM"]
     assert (cell.text, cell.status) == ("11.22 (11.22) = / 11.22 (11.22) †", "exact")
+
+
+def test_a_number_that_is_neither_a_percentage_nor_a_count_has_decimals(tmp_path: Path) -> None:
+    rows = build([number(metric="duration", score={"metrics": {"duration": {"value": 73.456}}})], None)
+    assert (cells(rows, tmp_path)[0]["value"], tables.panels(rows)[0].lines[0].cells[0].text) == ("73.4560", "73.46")
 
 
 def test_the_legend_names_counts_if_any_number_is_one() -> None:
@@ -253,8 +270,9 @@ def test_tables_and_releases_are_in_order_each_with_its_facts_and_numbers(tmp_pa
 def test_what_is_missing_is_in_the_order_of_the_rows() -> None:
     lacking = {"score": None, "needs": (Need("weights", "x"),)}
     asked = [number(table="1", **lacking), number(table="3b", score=None, needs=(Need("java"),)), number(**lacking)]
+    asked += [number(method="Own", setting="", **lacking)]
     assert [(gap.needs, gap.methods, gap.count) for gap in tables.missing(build(asked, None))] == [
-        ("weights:x", ("Table 1: MiniLM (zero-shot)", "Table 2a: MiniLM (zero-shot)"), 2),
+        ("weights:x", ("Table 1: MiniLM (zero-shot)", "Table 2a: MiniLM (zero-shot), Own"), 3),
         ("java", ("Table 3b: MiniLM (zero-shot)",), 1),
     ]
 
@@ -266,8 +284,8 @@ def test_a_study_without_a_paper_is_one_table(tmp_path: Path) -> None:
     assert "## Table 2a: Step recognition, release demo\n" in text
     assert "## What is missing\n\nNothing." in text
     lacking = number(release="demo", score=None, needs=(Need("samples", "demo/x/val"),))
-    tables.write_markdown(build([lacking], None), tmp_path / "table.md", title="Demo")
-    assert "| samples:demo/x/val | 1 | Table 2a: MiniLM (zero-shot) |  |\n" in (tmp_path / "table.md").read_text()
+    tables.write_markdown(build([lacking, replace(lacking, metric="map")], None), tmp_path / "table.md", title="Demo")
+    assert "| samples:demo/x/val | 2 | Table 2a: MiniLM (zero-shot) |  |\n" in (tmp_path / "table.md").read_text()
 
 
 def test_a_hostile_name_does_not_break_the_markdown(tmp_path: Path) -> None:

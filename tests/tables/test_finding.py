@@ -76,15 +76,17 @@ class TestBest:
         among = "among methods without oracle input"
         assert said(rows) == (f"In Table 2a on v0, MiniLM (L, zero-shot, 1 min) has the highest Acc {among}: 11.22 %.",)
 
-    def test_ties_are_named_and_many_are_counted(self) -> None:
+    def test_ties_are_named_and_many_are_counted(self, paper: Path) -> None:
         def tied(names: str) -> str:
             scores = {name: score(11.22 + place / 10_000) for place, name in enumerate(names)}
             asked = [number(entry=name, method=name, modality="", score=each) for name, each in scores.items()]
             return said(build(asked, None))[0]
 
         alike = "(zero-shot, 1 min)"
-        assert f"a {alike} and b {alike} have the highest Acc: 11.22 %" in tied("ab")
+        assert f"b {alike} and a {alike} have the highest Acc: 11.22 %" in tied("ba")
         assert f"a {alike}, b {alike}, c {alike} and 2 others have the highest" in tied("abcde")
+        asked = [number(entry=name, method=name, score=score(11.22)) for name in ("MiniLM", "Other")]
+        assert said([each for each in build(asked, paper) if each.value])[1].endswith("have the highest Acc: 11.22 %.")
 
     def test_a_method_without_setting_or_window_is_its_name(self) -> None:
         rows = build([number(method="M", modality="", setting="", context_s=None)], None)

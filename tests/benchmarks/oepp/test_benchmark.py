@@ -247,10 +247,25 @@ class TestOptions:
         write_vectors("own.json", 1.0)
         own = {"videoclip": {"text": "./own.json"}}
         assert self.other("matching-t3", features=own) == {"text"}
+        assert self.other("matching-t3", features={}, matching={"similarity": "dot"}) == {"similarity"}
         assert self.other("vlm-t3-1", llm={"model": "m"}) == {"model"}
         assert self.other("vlm-t3-1", llm={"model": "gpt-4o", "concurrency": 9}) == set()
         assert self.other("vlm-t3-1", llm={"model": "gpt-4o-2024-08-06"}) == set()
         assert self.other("vlm-t3-1", llm={"model": "gpt-4o-mini"}) == {"model"}
+
+
+def test_the_papers_line_lacks_its_model_and_that_of_another_does_not() -> None:
+    def lacking(model: str) -> dict[str, list[str]]:
+        made = plan({"llm": {"model": model, "url": "http://localhost:1"}})
+        (line,) = [line for table, line, _ in made.lines() if line.entry == "vlm-t3-1"][:1]
+        return {
+            each.method: [str(need) for need in made.missing_line(each, "split1") if need.kind == "config"]
+            for each in made.named(line)
+        }
+
+    alone = lacking("gpt-4o")
+    assert [*alone.values()] == [[]]
+    assert lacking("mine") == {"mine": [], **{key: ["config:oepp.llm.model=gpt-4o"] for key in alone}}
 
 
 def test_the_lists_are_targets() -> None:

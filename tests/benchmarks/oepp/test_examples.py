@@ -81,6 +81,12 @@ def test_the_page_shows_results_and_plans(banks: None) -> None:
         assert alt.startswith(f"{video.event}, {video.id}: {', '.join(step.action for step in video.steps[:3])}; ")
 
 
+def test_plans_of_a_model_stand_under_its_name(banks: None) -> None:
+    made = plan({"tables": ["table7"], "llm": {"model": "mine", "url": "http://localhost:1"}})
+    write_plans(made, "vlm-t3-1", {"base": 1, "novel": 2})
+    assert ["mine: " in picture.alt for picture in made.examples()] == [True, True]
+
+
 def test_plans_of_what_is_missing_something_now_are_not_shown(banks: None) -> None:
     made = plan({"tables": ["table2"]})
     write_plans(made, "mlp-t3", {"base": 1, "novel": 2})

@@ -75,6 +75,15 @@ class TestText:
             ConfigError, match=f"^{key}: './own.json' has no vector of the action 'make the  detergent'; add it$"
         ):
             vectors(of, "val")
+        novel = min({*oepp.pool("split1", "novel")} - {*oepp.pool("split1", "base")})
+        with pytest.raises(ConfigError, match=f"has no vector of the action '{novel}'; add it$"):
+            self.own({action: [[1.0]] for action in actions - {novel}})
+
+    def test_the_weights_of_a_tower_are_needed_until_they_are_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        of = inputs("mlp-t3", features=features(text="s3d-text"))
+        for found, needs in ((None, ["weights:s3d"]), (Path("s3d"), [])):
+            monkeypatch.setattr(module, "locate", lambda name, found=found: found)
+            assert list(map(str, module.missing_text(of.entry, of.options))) == needs
 
     @pytest.mark.parametrize("content", [{"a": [[1.0]], "b": [[1.0, 2.0]]}, {"a": [1.0]}, []])
     def test_a_file_of_another_form_is_one_line(self, content: Any) -> None:

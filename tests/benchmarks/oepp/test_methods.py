@@ -205,8 +205,11 @@ class TestTrained:
         fit(of, 0, Path("without"))
         assert Path("without").read_bytes() == Path("whole").read_bytes()
 
-    @pytest.mark.parametrize("entry", ["mlp-t4", "transformer-t3-ce", "pdpp-t3"])
-    def test_a_fit_is_asked_for_as_configured(self, entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize(
+        ("entry", "planner"),
+        [("mlp-t4", "MlpPlanner"), ("transformer-t3-ce", "TransformerPlanner"), ("pdpp-t3", "PlanDiffusion")],
+    )
+    def test_a_fit_is_asked_for_as_configured(self, entry: str, planner: str, monkeypatch: pytest.MonkeyPatch) -> None:
         import torch
 
         from stepline.models import plan_loss
@@ -234,6 +237,7 @@ class TestTrained:
         of = inputs(entry, heads=block, loss=loss)
         fit(of, 4, Path("f"))
         assert (asked["size"], asked["seed"]) == (len(of.used("train")), 4)
+        assert type(asked["model"]).__name__ == planner
         assert asked["resume"]
         list(asked["losses"](asked["model"], torch.tensor([1, 0])))
         right = np.array(of.labels("train", of.used("train")))[[1, 0]]

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from stepline import needs
 from stepline.benchmark import Job
+from stepline.benchmarks.segments import benchmark
 from stepline.benchmarks.segments.benchmark import Segments
 from stepline.benchmarks.segments.recognition import Segment
 from stepline.config import validate
@@ -110,11 +112,22 @@ class TestLines:
         made = plan({"entries": {"linear-histogram": {"splits": ["val"]}}})
         assert made.entries["linear-histogram"].splits == ("val",)
 
-    def test_what_a_text_tower_lacks_is_a_need(self) -> None:
+    def test_a_classifier_needs_what_trains_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(needs, "find_spec", lambda name: None)
+        monkeypatch.delenv("STEPLINE_CONDA", raising=False)
+        made = plan()
+        found = {
+            name: [*map(str, made.missing(made.entries[name], "mine"))] for name in ("linear-histogram", "time-prior")
+        }
+        assert found == {"linear-histogram": ["package:torch"], "time-prior": []}
+
+    def test_what_a_text_tower_lacks_is_a_need(self, monkeypatch: pytest.MonkeyPatch) -> None:
         made = plan(backbones=["eva_clip-hirest"])
         needs = made.missing(made.entries["zero-shot-eva-clip-hirest"], "mine")
         assert "weights:eva_clip-hirest" in map(str, needs) or "weights:eva_clip" in map(str, needs)
-        assert {need.what for need in needs if need.kind == "weights"} >= {*made.weights}
+        assert {need.what for need in needs if need.kind == "weights"} >= {*made.weights} != set()
+        monkeypatch.setattr(benchmark, "locate", Path)
+        assert made.weights == []
 
 
 class TestRelease:

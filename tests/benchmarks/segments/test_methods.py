@@ -29,6 +29,13 @@ def test_blind_baselines_count_training_segments(entry: str, steps: tuple[str, .
     assert (made.seed, made.split, made.video, made.steps) == (0, "test", "e", steps)
 
 
+def test_blind_baselines_count_what_the_subset_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("labels.csv").write_text(LABELS.replace("a,4,8,,", "a,4,8,cut,"))
+    monkeypatch.setattr(Segments, "chosen", lambda self, dataset: frozenset("ade"))
+    of = inputs("most-frequent", plan({"subset": {"fraction": 0.5}}))
+    assert [each.steps for each in predicted(of)] == [("cut",) * 3]
+
+
 def test_a_place_is_that_of_the_middle() -> None:
     assert [segment("wash", start_s).place for start_s in (0, 7)] == [0.1, 0.8]
 

@@ -11,7 +11,15 @@ import pytest
 from stepline import paths
 from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
-from stepline.benchmarks.spacewalk.durations import before_merging, clips, measured, recordings, write_durations
+from stepline.benchmarks.spacewalk.durations import (
+    OURS,
+    before_merging,
+    clips,
+    measured,
+    published,
+    recordings,
+    write_durations,
+)
 from stepline.config import validate
 from stepline.datasets.schema import SPLITS, Recording, Release, Segment
 from stepline.datasets.studies import study
@@ -61,6 +69,18 @@ def test_a_part_of_a_second_is_cut_off_as_in_the_paper() -> None:
     assert (unlisted.texts[3:5], unlisted.status) == (("1:05", ""), "ours")
 
 
+def test_recordings_are_in_the_papers_order_then_ours() -> None:
+    several = {video: release((0, 9, -1), video=video).recordings[video] for video in ("mine", "11222019", "10062019")}
+    made = replace(release((0, 9, -1)), recordings=several)
+    assert [line.video for line in recordings(made)] == ["10062019", "11222019", "mine"]
+
+
+def test_of_the_papers_own_numbers_the_certificate_alone_is_copied() -> None:
+    copied = [(line.dataset, line.measure) for line in published()]
+    assert [measure for dataset, measure in copied if dataset == OURS] == ["Temporal certificate"]
+    assert {measure for dataset, measure in copied if dataset != OURS} > {"Temporal certificate", "Test duration"}
+
+
 def test_clips_are_segments_of_the_labels_that_count() -> None:
     made = release((0, 5, -1), (5, 7, 0), (7, 11, 2), (11, 12, -1))
     assert clips(made, SPLITS, 0) == [2, 4]
@@ -68,6 +88,7 @@ def test_clips_are_segments_of_the_labels_that_count() -> None:
     assert clips(made, ("train",), 0) == []
     (all_n, all_clip, all_total), (n, clip, total), *_ = measured(made, paper=False)
     assert (all_n, all_clip.of, all_clip.value, all_total.value) == (2, "all splits, steps and Irrelevant", 3, 6)
+    assert {all_clip.dataset, all_total.dataset} == {"spacewalk"}
     assert (n, clip.of, total.measure, total.status) == (2, "test, steps and Irrelevant", "Test duration", "ours")
 
 
@@ -103,6 +124,20 @@ def test_shots_that_are_there_are_measured_though_no_entry_uses_videos() -> None
     manifest.parent.mkdir(parents=True)
     manifest.touch()
     assert presentation.duration_inputs(plan) == [plan.release_manifest("v2"), manifest]
+
+
+def test_durations_are_made_again_for_other_releases_and_for_other_numbers_of_the_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def params(*releases: str) -> str:
+        return presentation.duration_params(
+            Spacewalk.configured(validate({"spacewalk": {"releases": [*releases]}}), "spacewalk")
+        )
+
+    before = {params("v1"), params("v1", "v2")}
+    (tmp_path / "other.csv").write_text("video,date,paper\n")
+    monkeypatch.setitem(presentation.PRINTED, "tableA1", tmp_path / "other.csv")
+    assert len(before | {params("v1")}) == 3
 
 
 def test_the_files_are_written_and_say_what_shots_need(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from stepline import paths
-from stepline.availability import read_manifest
+from stepline.availability import read_manifest, write_manifest
 from stepline.benchmarks.spacewalk import encode
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
 from stepline.features.text import TextStore
@@ -34,3 +34,14 @@ def test_texts_of_steps_and_of_windows_are_encoded_and_no_others(
     assert store([*expected]).shape == (len(expected), 6)
     manifest = read_manifest(paths.text_manifest("demo", "demo", task, "d", spec))
     assert manifest == {"d": {"status": "present", "reason": ""}}
+
+
+def test_a_recording_without_a_transcript_has_its_reason(made_up: MadeUp) -> None:
+    plan = made_up.inputs({"kind": "zero-shot", "encoder": "minilm"}).benchmark
+    vars(plan.pipeline.features)["spec_of"] = lambda name: TinyEncoder.spec
+    plan.options["transcripts"] = "asr"
+    speech = plan.pipeline.speech
+    about = {"status": "failed", "reason": "no sound"}
+    write_manifest(paths.manifest(speech.folder, speech.videos.shards["d"]), {"d": about})
+    encode.encode(plan, "demo", STEP_RECOGNITION, "d", "minilm")
+    assert read_manifest(paths.text_manifest("demo", "demo", STEP_RECOGNITION, "d", TinyEncoder.spec)) == {"d": about}

@@ -76,6 +76,18 @@ def test_an_entry_sees_what_its_parts_see_besides_windows() -> None:
     assert by_id()["2a-tfidf-internvideo"].sees == ("window", "recording", "val")
 
 
+def test_what_sees_no_content_says_what_it_sees() -> None:
+    assert {name: by_id()[name].sees for name in WEIGHT_FREE} == {
+        "2a-random": (),
+        "2a-linear-in-time": ("annotated_span",),
+        "2a-linear-after-preview": ("duration", "preview_end"),
+        "2a-order-alone": ("duration", "preview_end", "train", "val"),
+        "2a-sample-rank": ("sample_list",),
+        "2b-random": (),
+        "2b-equal-segments": ("recording",),
+    }
+
+
 @pytest.mark.parametrize(
     ("entry", "seen"),
     [
@@ -191,6 +203,7 @@ def test_the_papers_lines_always_stand_and_others_where_they_are_configured() ->
     plan = configured(text_encoders=["tfidf"], video_encoders=[])
     assert {name for name, entry in plan.entries.items() if entry.protocol == "paper"} <= plan.shown.keys()
     assert "2a-minilm-zero-shot" not in plan.shown
+    assert "2a-tfidf-histogram" not in plan.shown
     assert WEIGHT_FREE | {"2a-tfidf-zero-shot", "2b-tfidf-train-zero-shot"} <= plan.shown.keys()
     demo = configured("demo", text_encoders=["tfidf"], video_encoders=[])
     assert "2a-tfidf-zero-shot" in demo.shown
@@ -240,6 +253,23 @@ def test_what_is_trained_made_of_others_or_has_no_scores_is_no_part(part: str) -
     settings = {"text": part, "video": "2a-histogram-zero-shot"}
     with pytest.raises(ConfigError, match=rf"settings\.text: '{part}' is not allowed; name an entry of step_recogn"):
         by_id(entries={"2a-mine": MINE | FUSION | {"settings": settings}})
+
+
+def test_what_clusters_recordings_describes_every_second() -> None:
+    clustered = {
+        "table": "2b",
+        "kind": "tw-finch",
+        "settings": {"segments": 5},
+        "modality": "V",
+        "contexts": "unlimited",
+    }
+    for encoder, wrong in (("histogram", False), ("internvideo-spacewalk", True)):
+        own = {"2b-mine": MINE | clustered | {"encoder": encoder, "inputs": []}}
+        if wrong:
+            with pytest.raises(ConfigError, match="encoder: 'internvideo-spacewalk' is not allowed; name a backbone"):
+                by_id(entries=own)
+        else:
+            assert by_id(entries=own)["2b-mine"].sees == ("recording",)
 
 
 def test_a_long_term_bank_matches_with_steps_that_have_features() -> None:

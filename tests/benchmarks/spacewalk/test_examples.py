@@ -11,7 +11,7 @@ import pytest
 
 from stepline import paths
 from stepline.availability import write_manifest
-from stepline.benchmarks.spacewalk import presentation
+from stepline.benchmarks.spacewalk import examples, presentation
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.examples import Picked, _Pictures, _retrieval, pick, write_study_examples
 from stepline.benchmarks.spacewalk.items import Item
@@ -104,9 +104,18 @@ def shown(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch, needs: list[str] | N
 def test_an_example_has_its_window_the_true_step_and_the_best_answers(
     made_up: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    commands, written, write = [], [], examples.write_examples
+    monkeypatch.setattr(examples, "timeline_command", lambda *words: commands.append(words) or "")
+    monkeypatch.setattr(examples, "write_examples", lambda page, path: written.append(page) or write(page, path))
     text = shown(made_up, monkeypatch)
     articles = re.findall(r'<article class="(\w+)">(.*?)</article>', text, re.DOTALL)
     assert {kind for kind, _ in articles} == {"success", "failure"}
+    assert {words[2:] for words in commands} == {("--entry", "mine", "--release", "demo", "--context", "6s")}
+    ((_, _, (method,)),) = written[0].tasks
+    for example in [*method.successes, *method.failures]:
+        scores = [float(answer.score) for answer in example.answers][:3]
+        assert scores == sorted(scores, reverse=True)
+        assert scores[0] > scores[-1]
     for kind, article in articles:
         rows = re.findall(r'<tr( class="right")?><th scope="row">(\d+): ', article)
         assert [int(rank) for _, rank in rows[:3]] == [1, 2, 3]
@@ -172,6 +181,8 @@ def test_pictures_are_of_the_middle_of_a_window_and_of_its_quarters_or_of_all_sh
     pictures.frames, pictures.durations = {}, {"a": 13.5}
     pictures._shots = lambda video: [(time_s, file) for time_s in (5.9, 6.0, 7.0, 13.5, 13.6)]
     assert pictures._of("a", 10.0, 8.0) == ([(time_s, b"it") for time_s in (6.0, 7.0, 13.5)], "")
+    (nearest,), note = pictures._of("a", 10.0, 4.0)
+    assert (nearest, note[-5:]) == ((7.0, b"it"), "0:07.")
 
 
 def test_a_picture_is_the_nearest_shots_where_the_video_is_not_kept(
@@ -196,7 +207,9 @@ def test_a_picture_is_the_nearest_shots_where_the_video_is_not_kept(
     assert "they need videos" not in text
 
 
-def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures() -> None:
+def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     config = {
         "text_encoders": ["tfidf"],
         "contexts_s": {"step_recognition": [30, 50, 70], "intra-video_retrieval": [5, 30]},
@@ -210,11 +223,38 @@ def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures(
     assert not {"2a-random", "2a-tfidf-hmm"} & jobs.keys()
     assert paths.predictions("spacewalk", "v1", "2b-tfidf-zero-shot", "30s") in presentation.example_inputs(plan)
     assert not any("2a-internvideo-zero-shot" in path.parts for path in presentation.example_inputs(plan))
+    assert paths.samples("spacewalk", "v2", STEP_RECOGNITION, "test") in presentation.example_inputs(plan)
     missing = {job.entry.id: needs for job, needs in found if needs}
     assert missing["2a-internvideo-zero-shot"] == (Need("weights", "internvideo"),)
     assert "2a-human" not in missing
     more = Spacewalk.of(validate({"spacewalk": {**config, "text_encoders": ["tfidf", "minilm"]}}), "spacewalk")
-    assert presentation.example_params(plan) != presentation.example_params(more)
+    before = presentation.example_params(plan)
+    assert before != presentation.example_params(more)
+    monkeypatch.setattr(Spacewalk, "revision", 99)
+    assert before != presentation.example_params(plan), "scoring chooses answers"
+
+
+def test_an_entry_is_shown_at_the_length_of_its_own_table() -> None:
+    lengths = {"step_recognition": [50], "A8": [72]}
+    config = {"tables": ["table2", "tableA8"], "contexts_s": lengths}
+    plan = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
+    jobs = {job.entry.id: job.context_s for job in presentation.example_jobs(plan)}
+    assert (jobs["2a-internvideo-last-layer"], jobs["a8-lfb-avg"]) == (50, 72)
+
+
+def test_examples_are_made_again_where_a_method_sees_something_else() -> None:
+    made = [
+        Spacewalk.of(validate({"demo": {"text_encoders": ["tfidf"], "entries": entries}}), "demo")
+        for entries in ({}, {"2a-tfidf-zero-shot": {"inputs": ["window", "recording", "duration"]}})
+    ]
+    assert len({*map(presentation.example_params, made)}) == 2
+
+
+def test_examples_of_video_alone_are_made_again_for_other_transcripts() -> None:
+    seen = {"text_encoders": [], "video_encoders": ["histogram"]}
+    made = [Spacewalk.of(validate({"demo": {**seen, "transcripts": of}}), "demo") for of in ("released", "asr")]
+    assert [{job.entry.modality for job in presentation.example_jobs(each)} for each in made] == [{"V"}] * 2
+    assert len({*map(presentation.example_params, made)}) == 2, "they show what is said"
 
 
 def test_picked_is_right_where_the_answer_is_the_label() -> None:

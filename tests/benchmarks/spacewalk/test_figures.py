@@ -52,6 +52,7 @@ def test_a_line_of_an_ablation_stands_at_its_setting_or_at_all_there_is(monkeypa
             line("other", "2a", 6.0, method="MiniLM"),
             line("last", "2a", 5.0, setting="last-layer"),
         ],
+        "tableA6": [line("zero", "A6", 4.0)],
     }
     monkeypatch.setattr(figures, "table_rows", lambda plan, file: build(lines.get(file, []), None))
     drawn: dict[str, Any] = {}
@@ -70,6 +71,12 @@ def test_a_line_of_an_ablation_stands_at_its_setting_or_at_all_there_is(monkeypa
         assert Path(f"results/spacewalk/{name}.svg").read_bytes().startswith(b"<?xml")
 
 
+def test_panels_are_of_metrics_that_their_tables_have() -> None:
+    tables = Spacewalk.of(validate({"spacewalk": {}}), "spacewalk").declared.tables
+    known = {(table.name, metric) for table in tables for metric in table.metrics}
+    assert {(table, metric) for panels in figures.PANELS.values() for table, metric, _ in panels} <= known
+
+
 def test_figures_are_drawn_from_the_configured_tables() -> None:
     def plan(**changes: Any) -> Spacewalk:
         given = {"text_encoders": ["tfidf"], "releases": ["v2"]} | changes
@@ -81,3 +88,4 @@ def test_figures_are_drawn_from_the_configured_tables() -> None:
     assert presentation.figure_tables(fewer) == ["table2"]
     assert paths.scores("spacewalk", "v2", "2a-tfidf-zero-shot", "1200s") not in presentation.figure_inputs(fewer)
     assert presentation.figure_params(plan()) != presentation.figure_params(fewer)
+    assert presentation.figure_params(plan()) != presentation.figure_params(plan(metrics={"bootstrap_seed": 9}))

@@ -27,6 +27,10 @@ def test_answers_stand_between_samples_with_what_is_wrong_of_them(made_up: MadeU
     assert verdicts(np.zeros_like(labels)) == {"miss"}
     assert verdicts(np.full_like(labels, -1)) == {""}
     assert verdicts(np.where(labels == 1, 2, 1)) == {"wrong label", "false positive"}
+    missed = Choice(seed=0, split="test", video="d", ids=ids, chosen=np.zeros_like(labels), scores=None)
+    found = inputs.benchmark.in_time(inputs, "d", missed)
+    assert found is not None
+    assert {each.label for each in found.predicted} == {recording.steps[label].caption for label in labels if label}
 
 
 def test_an_answer_ends_in_the_middle_between_two_samples(made_up: MadeUp) -> None:

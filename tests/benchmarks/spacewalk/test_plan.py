@@ -11,7 +11,7 @@ import pytest
 from stepline import paths
 from stepline.asr import engines
 from stepline.backbones.registry import presets, spec_of, towers
-from stepline.benchmark import Option
+from stepline.benchmark import Job, Option
 from stepline.benchmarks.spacewalk import demand, presentation
 from stepline.benchmarks.spacewalk import missing as needs
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
@@ -114,9 +114,34 @@ def test_what_recognition_lacks_is_a_need(monkeypatch: pytest.MonkeyPatch) -> No
     made = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
     assert missing(made, "2a-tfidf-zero-shot") == ["package:av", "package:cv2", "package:pocketsphinx"]
     assert missing(made, "2a-linear-in-time") == []
+    with monkeypatch.context() as patch:
+        patch.setattr(type(made.pipeline.speech), "transcribed", True)
+        assert missing(Spacewalk.of(validate({"spacewalk": config}), "spacewalk"), "2a-tfidf-zero-shot") == []
     monkeypatch.setenv("STEPLINE_CONDA", "1")
     made = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
     assert missing(made, "2a-tfidf-zero-shot") == []
+
+
+def test_videos_are_wanted_where_an_entry_is_configured_and_used_where_it_can_be_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("STEPLINE_WEIGHTS", "STEPLINE_MIRROR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for module in (needs, engines):
+        monkeypatch.setattr(module, "find_spec", lambda name: name)
+
+    def wanted(**changes: Any) -> tuple[bool, ...]:
+        config = {"text_encoders": ["tfidf"], "video_encoders": [], **changes}
+        made = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
+        videos, page = made.pipeline.videos, presentation.page_inputs(made)
+        of_page = (videos.manifests(paths.thumbnails("spacewalk")), made.pipeline.speech.manifests)
+        assert not made.pipeline.demand.reads("internvideo-spacewalk")
+        return made.pipeline.demand.wants_videos, made.uses_videos, *({*each} <= {*page} for each in of_page)
+
+    assert wanted() == (False, False, False, False)
+    assert wanted(video_encoders=["histogram"]) == (True, True, True, False)
+    assert wanted(video_encoders=["internvideo-spacewalk"]) == (True, False, False, False)
+    assert wanted(transcripts="asr") == (True, True, True, True)
 
 
 @pytest.mark.parametrize("key", ["", "k"])
@@ -195,6 +220,15 @@ def test_options_are_those_that_change_the_numbers() -> None:
     assert named("2a-sample-rank") == named("2a-random") == named("2b-equal-segments") == {}
 
 
+def test_how_videos_are_read_is_an_option_also_of_an_entry_that_combines_others() -> None:
+    made = Spacewalk.of(validate({"spacewalk": BASE, "media": {"orientation": "stored"}}), "spacewalk")
+    read = {
+        name: "media.orientation" in made.named_options(made.entries[f"2a-{name}"], "v2")
+        for name in ("histogram-zero-shot", "tfidf-histogram", "tfidf-zero-shot")
+    }
+    assert read == {"histogram-zero-shot": True, "tfidf-histogram": True, "tfidf-zero-shot": False}
+
+
 def test_blocks_are_normalised_as_the_models_own_code_compares() -> None:
     made = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk")
     found = {
@@ -219,9 +253,38 @@ def with_weights(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Spacewalk:
     return Spacewalk.of(validate({"spacewalk": {"text_encoders": ["tfidf"], **changes}}), "spacewalk")
 
 
+def listed(made: Spacewalk, backbone: str) -> Any:
+    """Return the releases, the lengths of windows and the videos of which a backbone describes listed clips."""
+    return json.loads(made.pipeline.features.params(backbone, "000"))["clips"]
+
+
 def listed_windows(made: Spacewalk, backbone: str) -> Any:
     """Return the lengths of the windows that a backbone for listed clips describes, by task."""
-    return json.loads(made.pipeline.features.params(backbone, "000"))["clips"][1]
+    return listed(made, backbone)[1]
+
+
+def test_clips_are_listed_of_the_subsets_videos(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, part = (with_weights(monkeypatch, subset=each) for each in (None, {"videos": [RECORDING]}))
+    assert {RECORDING} < {*listed(whole, "internvideo-spacewalk")[2]}
+    assert listed(part, "internvideo-spacewalk")[2] == [RECORDING]
+
+
+def test_a_part_describes_the_windows_of_the_entries_that_combine_it() -> None:
+    fused = {"2a-tfidf-histogram": {"contexts": [45]}}
+    made = Spacewalk.of(validate({"spacewalk": BASE | {"entries": fused}}), "spacewalk")
+    assert 45 in made.windows("2a-histogram-zero-shot")
+    assert 45 not in made.windows("2a-minilm-zero-shot")
+    assert made.windows("2a-sample-rank", *fused) == [None, 45]
+
+
+def test_video_alone_reads_a_text_where_it_is_matched_with_irrelevant(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {"table": "2a", "method": "Own", "modality": "V", "protocol": "beyond", "encoder": "internvideo-spacewalk"}
+    own = {kind: seen | {"setting": kind, "kind": kind} for kind in ("zero-shot", "last-layer")}
+    made = with_weights(monkeypatch, entries=own)
+    assert {kind: made.texts_by(made.entries[kind]) for kind in own} == {
+        "zero-shot": "internvideo-text",
+        "last-layer": "",
+    }
 
 
 def test_windows_of_all_configured_tables_are_listed_clips(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,6 +295,7 @@ def test_windows_of_all_configured_tables_are_listed_clips(monkeypatch: pytest.M
     }
     samples = [path for path in made.pipeline.features.inputs if path.parts[:2] == ("results", "spacewalk")]
     assert len(samples) == 3 * 3 + 2 + 3  # v0's retrieval has no training samples
+    assert {*map(made.release_manifest, made.releases)} < {*made.pipeline.features.inputs}
     more = with_weights(monkeypatch, tables=["table2", "tableA6"])
     lengths = listed_windows(more, "internvideo-spacewalk")["step_recognition"]
     assert lengths == [60, 120, 180, 300, 600, 900, 1200]
@@ -273,6 +337,8 @@ def test_a_towers_texts_are_the_windows_of_the_entries_that_read_them(monkeypatc
     assert demand.texts(made, "intra-video_retrieval", "egovlp-text") == {"windows": [20], "others": []}
     assert demand.texts(made, "intra-video_retrieval", "internvideo-text") == {"windows": [], "others": []}
     assert demand.texts(made, "step_recognition", "minilm") == {"windows": [], "others": []}
+    made = with_weights(monkeypatch, text_encoders=["minilm"], tables=["table2"])
+    assert demand.texts(made, "step_recognition", "minilm") == {"windows": [60, 180, 300], "others": ["sentences"]}
 
 
 def test_retrieval_is_not_trained_where_no_training_samples_were_released(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,6 +346,7 @@ def test_retrieval_is_not_trained_where_no_training_samples_were_released(monkey
     entry = made.entries["2b-egovlp-last-layer"]
     assert missing(made, entry.id, "v0") == ["samples:v0/intra-video_retrieval/train"]
     assert missing(made, entry.id, "v1") == []
+    assert missing(made, "2b-egovlp-zero-shot", "v0") == []
     assert {job.release for job in made.jobs("table2") if job.entry.id == entry.id} == {"v1"}
 
 
@@ -300,6 +367,24 @@ def test_examples_are_of_the_configured_tables() -> None:
     other = Spacewalk.of(validate({"spacewalk": {"tables": ["tableA6"]}}), "spacewalk")
     assert presentation.example_jobs(other) == []
     assert other.targets == ("tableA6.csv",)
+    assert [Path("results/spacewalk/table2.svg") in each.results for each in (made, other)] == [True, False]
+
+
+def test_weights_of_the_recogniser_are_fetched_where_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("STEPLINE_WEIGHTS", "STEPLINE_MIRROR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    study = {"text_encoders": ["tfidf", "mpnet"], "video_encoders": []}
+    found = {
+        source: Spacewalk.of(
+            validate({"spacewalk": {**study, "transcripts": source}, "asr": {"engine": "whisper"}}), "spacewalk"
+        ).weights
+        for source in ("released", "asr")
+    }
+    assert found["released"] == ["mpnet"]
+    assert len(found["asr"]) == 2
+    assert found["asr"][1].startswith("whisper")
 
 
 def test_a_modality_decides_predictions() -> None:
@@ -307,8 +392,80 @@ def test_a_modality_decides_predictions() -> None:
     assert of(found, "predict") == {"2a-minilm-zero-shot"}
 
 
+def test_encoders_of_video_and_of_text_decide_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_weights(monkeypatch)
+
+    def encoders(name: str) -> list[str]:
+        job = Job(release="v2", entry=made.entries[f"2a-{name}-zero-shot"], context_s=60)
+        return [each["name"] for each in made.record(job)["encoders"]]
+
+    assert encoders("internvideo") == ["internvideo-spacewalk", "internvideo-text"]
+    assert (encoders("minilm"), encoders("tfidf")) == (["minilm"], [])
+
+
+def test_a_window_decides_predictions() -> None:
+    made = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk")
+    entry = made.entries["2a-histogram-zero-shot"]
+    assert len({made.spec(Job(release="v2", entry=entry, context_s=context_s)) for context_s in (60, 180)}) == 2
+
+
+def test_texts_are_read_of_the_recordings_of_a_stages_splits_and_of_the_subset(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_weights(monkeypatch, text_encoders=["minilm"])
+    of_split = {split: [v.id for v in made.released.videos() if v.split == split] for split in ("train", "val", "test")}
+    train, val, test = of_split.values()
+    part = with_weights(monkeypatch, text_encoders=["minilm"], subset={"videos": [train[0], test[0], test[1]]})
+
+    def read(plan: Spacewalk, entry: str, stage: str) -> set[str]:
+        job = Job(release="v2", entry=plan.entries[entry], context_s=60)
+        return {path.name.split(".")[-2] for path in plan.reads_besides(job, stage) if path.parts[0] == "features"}
+
+    assert read(made, "2a-minilm-zero-shot", "predict") == {*test}
+    assert read(part, "2a-minilm-zero-shot", "predict") == {*test[:2]}
+    assert read(made, "2a-minilm-last-layer", "fit") == {*train, *val}
+    assert read(made, "2a-minilm-last-layer", "predict") == {*val, *test}
+    assert read(made, "2a-minilm-last-layer", "score") == set()
+
+
 def test_predicting_reads_the_samples_that_weights_are_chosen_on() -> None:
     made = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk")
     samples = [paths.samples("spacewalk", "v2", "step_recognition", split) for split in ("train", "val", "test")]
     fused = made.predict_inputs(made.job("v2", "2a-tfidf-histogram", "60s"))
     assert [path in fused for path in samples] == [False, True, True]
+    scored = made.score_inputs(made.job("v2", "2a-tfidf-histogram", "60s"))
+    assert [path in scored for path in samples] == [False, False, True]
+
+
+def test_what_parts_read_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "find_spec", lambda name: name)
+    for source in ("released", "asr"):
+        made = Spacewalk.of(validate({"spacewalk": BASE | {"transcripts": source}}), "spacewalk")
+        features, speech = made.pipeline.features.manifests("histogram"), made.pipeline.speech.manifests
+        fused = made.predict_inputs(Job(release="v2", entry=made.entries["2a-tfidf-histogram"], context_s=60))
+        assert features
+        assert speech
+        assert {*features} <= {*fused}
+        assert {*speech} <= {*fused} if source == "asr" else not {*speech} & {*fused}
+        heard = made.pipelines_of(made.entries["2a-tfidf-zero-shot"], "v2")
+        assert heard == ([made.pipeline] if source == "asr" else [])
+
+
+def test_a_recordings_texts_are_of_its_samples_and_of_its_shards_transcripts() -> None:
+    made = Spacewalk.of(validate({"spacewalk": BASE | {"transcripts": "asr"}}), "spacewalk")
+    (video,) = [each for each in made.released.videos() if each.id == RECORDING]
+    assert video.split != "test"
+    speech = made.pipeline.speech
+    assert demand.encode_inputs(made, "v2", "step_recognition", RECORDING) == [
+        made.release_manifest("v2"),
+        paths.samples("spacewalk", "v2", "step_recognition", video.split),
+        paths.manifest(speech.folder, speech.videos.shards[RECORDING]),
+    ]
+
+
+def test_only_backbones_that_an_entry_reads_are_computed() -> None:
+    made = Spacewalk.of(validate({"spacewalk": {"video_encoders": ["histogram", "s3d-pss"]}}), "spacewalk")
+    assert made.pipeline.demand.backbones == ["histogram"]
+
+
+def test_numbers_of_the_paper_are_of_its_study_alone() -> None:
+    found = [Spacewalk.of(validate({name: {}}), name).paper_file("table2") for name in ("spacewalk", "demo")]
+    assert [path and path.name for path in found] == ["table2.csv", None]

@@ -253,6 +253,21 @@ def test_what_keeps_videos_from_an_entry_without_speech_is_said_without_transcri
     assert about["needs"] == ["videos:demo"]
 
 
+def test_what_counts_in_training_recordings_says_in_how_many(made_up: MadeUp) -> None:
+    counted = {"inputs": ["window", "train"], "settings": {"fit": "train"}}
+    for entry, said in ((TFIDF, ""), (TFIDF | counted, "fitted on 2 of 2 training recordings")):
+        _, about = predict(made_up.inputs(entry), 6.0, [], Path("p.parquet"))
+        assert about["selection"] == said
+
+
+def test_transcripts_are_needed_where_recognition_failed_in_this_run(made_up: MadeUp) -> None:
+    inputs = made_up.inputs(TFIDF)
+    inputs.options["transcripts"] = "asr"
+    for about, kind in (({}, "videos"), ({"failures": 1}, "transcripts")):
+        vars(inputs)["_transcribed"] = {"d": {"status": "failed", "reason": "no sound", **about}}
+        assert list(map(str, inputs.absent(["test"]))) == [f"{kind}:demo"]
+
+
 @pytest.mark.parametrize("task", [STEP_RECOGNITION, RETRIEVAL])
 def test_a_recording_without_samples_is_left_out(made_up: MadeUp, task: str) -> None:
     entry = LAST_LAYER | ({} if task == STEP_RECOGNITION else {"table": "2b", "modality": "L"})
@@ -272,6 +287,8 @@ def test_a_fit_without_a_clip_of_a_step_lacks_samples(made_up: MadeUp) -> None:
         spoil(STEP_RECOGNITION, "train", video, lambda sample: sample["label"] == 0)
     assert inputs.missing("predict") == (Need("samples", f"demo/{STEP_RECOGNITION}/train"),)
     assert made_up.inputs(TFIDF).missing("predict") == ()
+    counted = {"inputs": ["window", "train"], "settings": {"fit": "train"}}
+    assert made_up.inputs(TFIDF | counted).missing("predict") == (), "it reads no samples of train"
     for video in "de":
         spoil(STEP_RECOGNITION, "test", video, lambda sample: sample["label"] == 0)
     assert made_up.inputs(TFIDF).missing("predict") == ()

@@ -1,6 +1,7 @@
 """Which spans of a study's videos are read, and that its samples see nothing else."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from stepline.benchmarks.spacewalk.items import read_items
 from stepline.benchmarks.spacewalk.samples import write_samples
 from stepline.benchmarks.spacewalk.text import window
 from stepline.config import validate
+from stepline.datasets.schema import Recording, Segment, Step
 from stepline.errors import ReleaseError
 from stepline.fetch import fetch_release
 
@@ -62,6 +64,21 @@ def test_a_longer_window_reads_more_and_is_looked_for_again() -> None:
     )
 
 
+@pytest.mark.parametrize("reads", [{}, {"transcripts": "asr", "video_encoders": []}])
+def test_labelled_parts_are_read_with_half_a_window_and_animations_with_a_margin(
+    reads: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = (0, 20, -1), (20, 40, 0), (100, 110, 1), (110, 900, -1)
+    segments = tuple(Segment(start_s=a, end_s=b, start_frame=0, end_frame=1, label=label) for a, b, label in parts)
+    steps = tuple(Step(caption="", transcript="", animation_s=each) for each in (None, (0.5, 3.0), (200.0, 210.0)))
+    recording = Recording(video="a", split="test", duration_s=900, segments=segments, steps=steps)
+    made = SimpleNamespace(recordings={"a": recording})
+    windows = {"step_recognition": [30, 60], "intra-video_retrieval": [10]}
+    study = plan(releases=["v2"], tables=["table2"], contexts_s=windows, **reads)
+    monkeypatch.setattr(type(study.released), "load", lambda self, name: made)
+    assert study.pipeline.demand.spans() == {"a": [[0.0, 141.0], [199.0, 211.0]]}
+
+
 def test_a_release_that_is_not_there_is_one_line() -> None:
     with pytest.raises(ReleaseError, match="holds no release: run `stepline fetch spacewalk/v0`$"):
         plan().pipeline.videos.spans()
@@ -69,6 +86,7 @@ def test_a_release_that_is_not_there_is_one_line() -> None:
 
 def test_the_videos_wait_for_the_releases_only_where_these_say_what_is_read() -> None:
     assert plan("all").pipeline.videos.inputs == []
+    assert len({plan(releases=each).pipeline.videos.params("000") for each in (["v2"], ["v1", "v2"])}) == 2
     assert plan(releases=["v1", "v2"]).pipeline.videos.inputs == [
         Path(f"datasets/spacewalk/{r}/release.json") for r in ("v1", "v2")
     ]

@@ -113,6 +113,16 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(all_layer, "keep", keep)
 
 
+def test_blocks_are_scaled_to_unit_length_only_where_they_are_normalised() -> None:
+    seen, told = torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 2.0]])
+    assert all_layer._joined("VT", seen, told, "none").tolist() == [[3, 4, 0, 2]]
+    assert all_layer._joined("VT", seen, told, "block").flatten().tolist() == pytest.approx([0.6, 0.8, 0, 1])
+
+
+def test_videos_are_decoded_and_no_bank_is_read(inputs: Any) -> None:
+    assert inputs().read == []
+
+
 def test_the_default_is_what_the_paper_and_the_code_that_it_follows_say() -> None:
     assert validate({"spacewalk": {}})["spacewalk"]["all_layer"] == {
         "optimiser": "bert_adam",

@@ -124,6 +124,9 @@ def test_the_order_alone_is_decoded_without_text(
     assert len(state["scale"]) > 3
     method, items = chooser_of(inputs, None, [path]), inputs.items("test")["d"]
     assert "3 of 3 training and validation recordings: window_s 0, scale " in method.selection  # type: ignore[attr-defined]
+    fewer = made_up.inputs({"kind": "order-alone", "contexts": "unlimited"})
+    fewer.options["subset"] = {"videos": ["a", "c", "d"]}
+    assert "2 of 3 training and" in chooser_of(fewer, None, [path]).selection  # type: ignore[attr-defined]
     ((_, chosen, scores),) = method("d", items)
     recording = inputs.annotation.recordings["d"]
     zero = np.zeros((len(hmm.times_s(recording)), recording.n_steps))

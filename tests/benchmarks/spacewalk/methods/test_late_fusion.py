@@ -80,6 +80,23 @@ def test_a_recording_of_val_counts_as_much_as_another_with_more_samples(
     assert method.selection.startswith("weight of vision 0.6, ")  # type: ignore[attr-defined]
 
 
+def test_vision_may_count_alone(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text says another label, vision the right one a little more than that."""
+    inputs = made_up.inputs(ENTRY)
+
+    def side(right: float) -> Chooser:
+        def method(video: str, items: list[Item]) -> list[Outcome]:
+            n = inputs.annotation.recordings[video].n_steps + 1
+            labels = np.array([item.label for item in items])
+            scores = np.asarray(np.eye(n)[(labels - 1) % n] + right * np.eye(n)[labels], np.float32)
+            return [(0, scores.argmax(axis=1), scores)]
+
+        return method
+
+    method = fused(inputs, monkeypatch, side(0.0), side(1.01))
+    assert method.selection.startswith("weight of vision 1, ")  # type: ignore[attr-defined]
+
+
 def test_recordings_without_the_features_of_a_side_are_left_out(made_up: MadeUp) -> None:
     inputs = made_up.inputs(ENTRY)
     assert inputs.recordings("test") == ["d", "e"]

@@ -276,6 +276,7 @@ def test_a_model_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "2a-llm" not in {job.entry.id for job in plan.jobs("table2")}
     command = plan.filled_by("table2.csv", plan.missing(plan.entries["2a-llm"], "v2"))
     assert command == "snakemake --cores 8 results/spacewalk/table2.csv --config 'spacewalk={llm: {model: NAME}}'"
+    assert "2a-llm" in plan.shown
     assert "2a-llm" not in planned("demo").shown
     assert "2a-llm" in planned("demo", model="m", url="http://localhost/v1").shown
 
@@ -294,11 +295,24 @@ def test_openai_needs_a_key_until_the_predictions_are_there(monkeypatch: pytest.
     path.parent.mkdir(parents=True)
     path.touch()
     assert missing(planned(model="m")) == []
+    both = planned(model="m")
+    both.options["releases"] = ["v2", "v1"]
+    assert missing(both) == ["key:OPENAI_API_KEY"], "of the other release"
     path.unlink()
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     assert missing(planned(model="m")) == []
     monkeypatch.delenv("OPENAI_API_KEY")
     assert missing(planned(model="m", url="http://localhost:8000/v1")) == []
+
+
+def test_no_predictions_are_waited_for_on_a_release_without_the_task() -> None:
+    plan = planned(model="m")
+    plan.options["releases"] = ["v1", "v2"]
+    for length_s in plan.windows("2b-llm"):
+        path = paths.predictions("spacewalk", "v1", "2b-llm", paths.context_label(length_s))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert plan.missing(plan.entries["2b-llm"], "v1") == ()
 
 
 def test_what_is_asked_decides_the_spec_and_stands_in_the_options() -> None:

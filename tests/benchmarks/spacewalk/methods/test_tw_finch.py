@@ -72,3 +72,4 @@ def test_a_time_belongs_to_the_clip_centred_nearest(tmp_path: Path) -> None:
     assert nearest_rows(bank, "d", np.array([0, 0.4, 0.6, 30, 99])).tolist() == [0, 0, 1, 30, 49]
     frames = opened(tmp_path / "frames", np.zeros((50, 8), np.float32), HistogramSpec(), 0.5)
     assert nearest_rows(frames, "d", np.array([0, 0.2, 0.3, 6, 99])).tolist() == [0, 0, 1, 12, 49]
+    assert nearest_rows(frames, "d", np.array([0.25, 6.25])).tolist() == [0, 12], "the earlier one in a tie"

@@ -81,6 +81,7 @@ def test_values_stand_over_the_amount_of_training_data(rows: list[Row]) -> None:
     curve, level = figure.axes[0].get_lines()
     assert (list(curve.get_xdata()), list(curve.get_ydata())) == ([0, 1], [11.0, 12.0])  # type: ignore[arg-type]
     assert list(level.get_ydata()) == [10.0, 10.0]  # type: ignore[arg-type]
+    assert level.get_linestyle() == "-"
     assert [tick.get_text() for tick in figure.axes[1].get_xticklabels()] == ["1000", "2000"]
     assert [text.get_text() for text in figure.axes[2].texts] == ["no value yet: needs\nweights:x, videos:y"]
     assert [text.get_text() for text in figure.axes[3].texts] == ["no value yet"]
@@ -91,6 +92,7 @@ def test_the_line_without_training_is_also_the_papers(rows: list[Row]) -> None:
     (level,) = sizes([], {}, before).axes[0].get_lines()
     assert list(level.get_ydata()) == [6.65, 6.65]  # type: ignore[arg-type]
     assert level.get_label() == "EgoVLP, zero-shot (the paper's)"
+    assert level.get_linestyle() == ":"
 
 
 def test_every_duration_is_in_a_bin_of_a_logarithmic_axis() -> None:

@@ -89,6 +89,9 @@ def timelines(mine: SpacewalkInputs) -> list[Picture]:
             made.append(Choice(seed=seed, split="test", video=video, ids=ids, chosen=chosen, scores=None))
     path = paths.predictions("demo", "demo", "mine", "6s")
     write_predictions(path, Choice, made, spec=mine.spec, needs=(), selection="")
+    guess = next(job for job in mine.benchmark.jobs("table2") if job.entry.kind_name == "random")
+    path = paths.predictions("demo", "demo", guess.entry.id, guess.context)
+    write_predictions(path, Choice, made, spec=mine.benchmark.spec(guess), needs=(), selection="")
     return pages.timelines(mine.benchmark)
 
 
@@ -141,6 +144,14 @@ def test_the_page_holds_all_that_it_was_given_escaped_and_by_itself(tmp_path: Pa
     assert "a: 2 shots" in text
     assert images(text, "jpeg") == []
     assert "<p>deleted &lt;script&gt;" in text
+
+
+def test_the_accuracy_of_each_video_is_shown_at_the_longest_window() -> None:
+    (picture,) = pages.spreads(rows())
+    ranges = f"TF-IDF 43.0 to 44.0; {HOSTILE} 53.0 to 54.0; Sample rank 95.0 to 96.0"
+    assert picture.alt == f"Accuracy of each video, in percent: {ranges}."
+    (picture,) = pages.spreads([row for row in rows() if row.entry != "tfidf" or row.metric == "map"])
+    assert "TF-IDF" not in picture.alt
 
 
 def test_a_timeline_shows_the_lowest_seed_and_counts_no_guess_as_right(timelines: list[Picture]) -> None:
@@ -197,6 +208,22 @@ def test_a_timeline_changes_halfway_between_two_samples() -> None:
     assert row == [2] * 600 + [3] * 600
 
 
+def test_a_guess_is_no_label_in_a_timeline() -> None:
+    _, strip = draw_timeline([0.0, 10.0], [1, 2], {"M": [None, 0]}).axes[0].images
+    (row,) = strip.get_array().tolist()
+    assert row == [0] * 600 + [1] * 600
+
+
+def test_each_metric_has_its_panels() -> None:
+    panels = [
+        [[*map(float, line.get_ydata())] for line in axes.get_lines()] for axes in contexts(rows(), styles(rows())).axes
+    ]  # type: ignore[arg-type]
+    accuracy, ap = ([values in lines for lines in panels] for values in ([42.0, 44.0], [52.0, 54.0]))
+    assert any(accuracy)
+    assert any(ap)
+    assert not any(a and b for a, b in zip(accuracy, ap, strict=True))
+
+
 def test_a_method_looks_the_same_in_every_figure() -> None:
     among = styles(rows())
     assert list(among) == ["TF-IDF", HOSTILE]
@@ -211,8 +238,14 @@ def test_a_method_looks_the_same_in_every_figure() -> None:
 
 def test_a_method_without_windows_is_a_line_in_each_panel_and_has_none_of_its_own() -> None:
     unlimited = [replace(row, method="Order", setting="tuned", context_s=None, value=50.0) for row in rows()[:1]]
-    shown = [row for row in rows() if row.metric == unlimited[0].metric] + unlimited
+    varied = [replace(rows()[0], method="Guess", setting="baseline", context_s=c, value=44.0 + c) for c in (2.0, 4.0)]
+    shown = [row for row in rows() if row.metric == unlimited[0].metric] + unlimited + varied
     panels = [axes for axes in contexts(shown, styles(shown)).axes if axes.get_title()]
     assert [axes.get_title() for axes in panels] == ["zero-shot", "last-layer"]
     lines = [list(line.get_ydata()) for axes in contexts(shown, styles(shown)).axes for line in axes.get_lines()]  # type: ignore[arg-type]
     assert lines.count([50.0, 50.0]) == 2
+    assert [46.0, 46.0] not in lines, "it has another value at another window"
+    assert [48.0, 48.0] not in lines
+    people = replace(unlimited[0], method="People", setting="reference", status="reference", value=51.0)
+    labels = [text.get_text() for axes in contexts([*shown, people], styles(shown)).axes for text in axes.texts]
+    assert {"Order 50", "People (paper) 51"} < {*labels}
