@@ -78,11 +78,10 @@ def test_the_axes_of_clips_are_batch_colour_time_height_and_width_and_nothing_is
         np.testing.assert_allclose(encoder(pixels, shown), wanted, rtol=1e-5)
 
 
-def test_a_network_uses_deterministic_kernels_and_no_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_uses_deterministic_kernels_and_no_tf32() -> None:
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
-    for where, name in ((cudnn, "benchmark"), (cudnn, "allow_tf32"), (matmul, "allow_tf32")):
-        monkeypatch.setattr(where, name, True)
-    monkeypatch.setattr(cudnn, "deterministic", False)
+    cudnn.benchmark = cudnn.allow_tf32 = matmul.allow_tf32 = True
+    cudnn.deterministic = False
     Network(SPEC, Pixel(), "cpu", None)
     assert (cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32, cudnn.deterministic) == (False, False, False, True)
 
