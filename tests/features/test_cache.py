@@ -139,10 +139,9 @@ def test_rows_that_are_computed_again_are_staged_once_all_are_there(tmp_path: Pa
 
 
 def test_a_span_without_a_row_stands_at_its_first_possible_row(tmp_path: Path) -> None:
-    made, of = cache(tmp_path), begun([0, 1, 6], [])
-    fill(
-        made, RECORD, replace(of, span=np.array([0, 0, 2]), spans=[[0.0, 2.0], [2.3, 2.7], [5.5, 9.0]]), rows([0, 1, 6])
-    )
+    made, k = cache(tmp_path), [0, 1, 6]
+    of = replace(begun(k, []), span=np.array([0, 0, 2]), spans=[[0.0, 2.0], [2.3, 2.7], [5.5, 9.0]])
+    fill(made, RECORD, of, rows(k))
     made.commit([RECORD])
     assert [(each.t0_s, each.length) for each in read(tmp_path / "000").blocks["a"]] == [(0, 2), (3, 0), (6, 1)]
 
@@ -199,7 +198,7 @@ def test_rows_that_were_staged_before_a_kill_are_gone_on_with(tmp_path: Path) ->
     more.commit([RECORD, OTHER])
     bank = Bank.open([tmp_path / "000"], SPEC)
     assert bank.window("a", CHUNK + 100, inf)[:, 0].tolist() == k[CHUNK:]
-    assert [(each.start_s, each.end_s) for each in bank.blocks["a"]] == [(start_s, end_s) for start_s, end_s in spans]
+    assert [[each.start_s, each.end_s] for each in bank.blocks["a"]] == spans
 
 
 def test_damage_that_is_found_on_the_way_replaces_what_came(tmp_path: Path) -> None:

@@ -100,15 +100,16 @@ def test_one_pass_gives_what_the_stages_give(videos: list[Record], passes: list[
 
 
 def test_media_of_a_pass_that_ends_early_are_abandoned(videos: list[Record], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their folder goes at once, not when the error and what it refers to are forgotten."""
+
+    def failing(*_: Any) -> int:
+        raise OSError("full")
+
     monkeypatch.setattr(FeatureCache, "add", failing)
     media = media_of(CONFIG, "mine", STAGES)
     with pytest.raises(OSError, match="full") as raised:
         features("together", media)
     assert list(paths.media("mine").rglob("*")) == [], raised
-
-
-def failing(*_: Any) -> int:
-    raise OSError("full")
 
 
 def test_media_that_are_there_are_not_made_again(videos: list[Record], passes: list[str]) -> None:
