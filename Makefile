@@ -45,6 +45,7 @@ pytest: export OMP_NUM_THREADS := 1
 # Hundreds of processes import the package. If Python may not write bytecode, each would compile it.
 pytest: develop
 	$(BIN)/python -m compileall -q src tests
+	@$(FIND_LINKS_FOR_UV); \
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 SEED ?= 1
@@ -58,7 +59,7 @@ perf: develop
 
 # Test the parts that work without torch, in a separate environment.
 test-core:
-	$(MAKE) pytest DEVELOP=media,asr,demo,test \
+	$(MAKE) pytest DEVELOP=media,asr,coin,s3,demo,test \
 	    VENV=build/core-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 install: $(VENV)/installed
@@ -78,14 +79,15 @@ variable = found.get(":env:.find-links")
 print(",".join(variable or dict.fromkeys(link for links in found.values() for link in links)))
 endef
 export FIND_LINKS
+FIND_LINKS_FOR_UV := if [ -z "$${UV_FIND_LINKS+set}" ]; then \
+    links=$$($(BIN)/python -m pip config list | $(BIN)/python -c "$$FIND_LINKS"); \
+    if [ -n "$$links" ]; then export UV_FIND_LINKS="$$links"; fi; \
+fi
 
 $(VENV)/installed: WITH = $(EXTRAS)
 $(VENV)/developed: WITH = $(DEVELOP)
 $(VENV)/installed $(VENV)/developed: pyproject.toml constraints.txt | $(BIN)/uv
-	@if [ -z "$${UV_FIND_LINKS+set}" ]; then \
-	    links=$$($(BIN)/python -m pip config list | $(BIN)/python -c "$$FIND_LINKS"); \
-	    if [ -n "$$links" ]; then export UV_FIND_LINKS="$$links"; fi; \
-	fi; \
+	@$(FIND_LINKS_FOR_UV); \
 	echo "installing stepline[$(WITH)] into $(VENV)"; \
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --only-binary pocketsphinx \
 	    --constraints constraints.txt --build-constraints constraints.txt --editable '.[$(WITH)]'

@@ -43,6 +43,15 @@ def unavailable(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
+@pytest.fixture(scope="session")
+def registry() -> None:
+    """Skip the test where packages cannot be installed."""
+    words = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-cache", "-"]
+    done = subprocess.run(words, input="packaging", capture_output=True, text=True, check=False)
+    if done.returncode:
+        unavailable(f"no package registry can be reached: {done.stderr}")
+
+
 def _shared(variable: str, name: str, what: str) -> Path:
     """Return the folder that ``variable`` names, or skip the test."""
     folder = Path(os.environ.get(variable, ROOT.parent / "shared" / name))

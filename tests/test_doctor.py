@@ -159,6 +159,15 @@ def test_another_reader_than_pyav_is_named(capsys: pytest.CaptureFixture[str], m
         assert (check.state, check.text, check.command) == (state, text, command)
 
 
+def test_yt_dlps_runtime_is_found_next_to_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(doctor.sysconfig, "get_path", lambda _: str(tmp_path))
+    for state, command in (("absent", "pip install -c constraints.txt -e '.[youtube]'"), ("ok", "")):
+        [found] = [check for check in doctor._system() if check.name == "JavaScript"]
+        assert (found.state, found.command) == (state, command)
+        (tmp_path / "deno").touch(0o755)
+
+
 def test_another_python_is_broken(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for minor, state in ((10, "broken"), (11, "ok"), (13, "ok"), (14, "broken")):
         monkeypatch.setattr(doctor, "sys", SimpleNamespace(version_info=SimpleNamespace(minor=minor)))

@@ -42,7 +42,7 @@ def test_a_job_that_was_killed_alone_comes_after_the_others_of_its_shard() -> No
     assert all(1 < priority <= 2 for priority in priorities().values())
 
 
-@pytest.mark.parametrize("kind", [{"gpu": True}, {"decoded": True}, {"scored_in": "captions"}])
+@pytest.mark.parametrize("kind", [{"gpu": True}, {"decoded": True}, {"scored_in": "meteor"}])
 def test_only_jobs_of_seconds_share_one(kind: dict[str, object]) -> None:
     assert helpers().group(WILDCARDS) == "heads"
     assert helpers(**kind).group(WILDCARDS) is None
@@ -53,11 +53,11 @@ def test_a_job_that_decodes_or_has_networks_gets_the_cores() -> None:
     assert [helpers(decoded=decoded).entry_threads(WILDCARDS) for decoded in (False, True)] == [1, 4]
 
 
-@pytest.mark.parametrize(("reader", "decoding"), [("pyav", "vision"), ("decord", "decord")])
+@pytest.mark.parametrize(("reader", "decoding"), [("pyav", "networks"), ("decord", "decord")])
 def test_only_jobs_that_decode_are_in_the_environment_of_a_reader(reader: ReaderName, decoding: str) -> None:
-    made = [helpers(reader, environment="vision", decoded=decoded) for decoded in (False, True)]
+    made = [helpers(reader, environment="networks", decoded=decoded) for decoded in (False, True)]
     assert [each.entry_environment(WILDCARDS) for each in made] == [
-        "../../envs/vision.yaml",
+        "../../envs/networks.yaml",
         f"../../envs/{decoding}.yaml",
     ]
 

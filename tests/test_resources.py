@@ -98,9 +98,9 @@ def test_of_optional_files_those_that_are_there_count(s3d: Path, monkeypatch: py
 def test_captions_want_memory_and_heads_a_gpu() -> None:
     plan = Hirest.of(validate({"hirest": {}}), "hirest")
     asked = {job.entry.kind.scored_in: resources.of_score(job).mem_mb for job in plan.jobs()}
-    assert asked == {"core": CORE_MB, "captions": CAPTIONS_MB}
+    assert asked == {"core": CORE_MB, "networks": CAPTIONS_MB}
     job = next(plan.jobs())
-    head = replace(job, entry=replace(job.entry, kind=replace(job.entry.kind, gpu=True, environment="vision")))
+    head = replace(job, entry=replace(job.entry, kind=replace(job.entry.kind, gpu=True, environment="networks")))
     by_gpu = [resources.of_entry(head, [], fit=True, gpu=gpu) for gpu in (True, False)]
     assert [each.gpu for each in by_gpu] == [1, None]
     assert {each.mem_mb for each in by_gpu} == {NETWORK_MB}

@@ -6,6 +6,7 @@ import platform
 import re
 import shutil
 import sys
+import sysconfig
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -39,12 +40,12 @@ PROGRAMS = (
         "JavaScript",
         ("deno", "node", "quickjs", "qjs", "bun"),
         "downloads from YouTube need a runtime: docs/downloads.md",
-        "",
+        how_to_install("youtube"),
     ),
     ("ffmpeg", ("ffmpeg",), "yt-dlp merges video and audio with it; nothing else uses it", ""),
     ("Slurm", ("sbatch",), "Slurm clusters provide sbatch", ""),
 )
-"""Programs on the PATH: name, alternative commands (one is enough), use, and the command that installs it."""
+"""Programs on the PATH or next to Python: name, alternatives (one is enough), use, and the command that installs it."""
 LOW_DISK = 10e9
 """Bytes of free disk below which the check reports low space: a full study needs more."""
 
@@ -97,8 +98,9 @@ def _system() -> Iterator[Check]:
     fits = least and below and int(least[1]) <= sys.version_info.minor < int(below[1])
     yield Check("system", "Python", "ok" if fits else "broken", f"{platform.python_version()}; supported: {wanted}")
     yield Check("system", "Stepline", "ok", stepline.__version__)
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), sysconfig.get_path("scripts")])
     for name, programs, use, command in PROGRAMS:
-        found = next(filter(None, map(shutil.which, programs)), None)
+        found = next(filter(None, (shutil.which(program, path=path) for program in programs)), None)
         yield Check("system", name, "ok" if found else "absent", found or use, "" if found else command)
 
 

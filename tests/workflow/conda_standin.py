@@ -1,126 +1,65 @@
 """A stand-in for conda, so that ``snakemake --use-conda`` runs where there is none.
 
-It answers the calls that Snakemake makes. An environment becomes a venv of the running Python that sees the packages of
-the environment file, what those require, and nothing else: they are linked from the running environment, whose versions
-must be those of the file. So a rule that imports what its file does not list fails. The pin of ``python`` is not
-compared, and nothing here shows that conda-forge can solve the file.
+It answers the calls that Snakemake makes. An environment becomes a venv of the file's Python with what the file's
+``pip:`` part installs from the package registry, and nothing else: a rule that imports what its file does not bring
+fails. Programs of conda-forge are those of the machine.
 """
 
 import argparse
 import json
-import os
-import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
-from functools import cache
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+import tempfile
 from pathlib import Path
 
 import yaml
-from packaging.requirements import Requirement
-
-ON_PYPI = {"matplotlib-base": "matplotlib", "pytorch": "torch"}
-"""Packages that have another name on conda-forge."""
-OF_CONDA = {"python", "pip", "openjdk"}
-"""What conda brings itself, or this machine has; everything else must be installed here."""
 
 ACTIVATE = 'export CONDA_PREFIX="$1"\nexport PATH="$1/bin:$PATH"\n'
 
 
-class EnvironmentFileError(Exception):
-    """An environment file that asks for something else than what is installed."""
+def install(root: Path, *, pip: bool = False) -> Path:
+    """Write the commands ``conda`` and ``activate`` under ``root``; return the folder to put first on ``PATH``.
 
-
-def install(root: Path) -> Path:
-    """Write the commands ``conda`` and ``activate`` under ``root``; return the folder to put first on ``PATH``."""
+    pip: install as conda does, with pip. The default is uv, which links the files of its cache.
+    """
     folder = root / "bin"
     folder.mkdir(parents=True, exist_ok=True)
-    words = [sys.executable, str(Path(__file__).resolve()), str(root.resolve())]
+    words = [sys.executable, str(Path(__file__).resolve()), str(root.resolve()), "pip" if pip else "uv"]
     (folder / "conda").write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
     (folder / "conda").chmod(0o755)
     (folder / "activate").write_text(ACTIVATE)
     return folder
 
 
-def pins(content: str) -> dict[str, str]:
-    """Return PyPI name -> version (empty where left open) of an environment file's packages, conda's and pip's.
+def create(content: str, prefix: Path, *, pip: bool = False) -> None:
+    """Make ``prefix`` an environment of the file ``content``.
 
-    Raises EnvironmentFileError where a line is neither a name nor one exact version.
+    Raises CalledProcessError if its Python is not on this machine, or a package is not in the registry.
     """
-    found = {}
-    for line in yaml.safe_load(content)["dependencies"]:
-        listed = line["pip"] if isinstance(line, dict) else [line]
-        equals = "==" if isinstance(line, dict) else "="
-        for text in listed:
-            if text.startswith("--"):
-                continue
-            match = re.fullmatch(rf"([a-z0-9_.-]+)(?:{equals}([0-9][0-9a-z.]*))?", text)
-            if match is None:
-                raise EnvironmentFileError(f"{text!r} is neither a name nor name{equals}version")
-            name, version = match.groups(default="")
-            found[ON_PYPI.get(name, name)] = version
-    return found
+    python, requirements = parts(content)
+    if pip:
+        make = f"python{python}", "-m", "venv", str(prefix)
+        fill = str(prefix / "bin/python"), "-m", "pip", "install"
+    else:
+        uv = sys.executable, "-m", "uv"
+        make = *uv, "venv", "--quiet", "--python", python, "--no-python-downloads", str(prefix)
+        fill = *uv, "pip", "install", "--python", str(prefix)
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as listed:
+        listed.write("\n".join(requirements))
+        listed.flush()
+        subprocess.run(make, check=True)
+        subprocess.run([*fill, "--quiet", "-r", listed.name], check=True)
 
 
-def create(content: str, prefix: Path) -> None:
-    """Make ``prefix`` a venv with the packages of the environment file ``content``.
-
-    Raises EnvironmentFileError, which lists every package that is absent here or has another version.
-    """
-    wanted = {name: version for name, version in pins(content).items() if name not in OF_CONDA}
-    wrong = []
-    for name, version in wanted.items():
-        try:
-            installed = distribution(name).version.partition("+")[0]
-        except PackageNotFoundError:
-            wrong.append(f"{name} is not installed")
-        else:
-            if version not in ("", installed):
-                wrong.append(f"{name} is {installed} here and {version} in the file")
-    if wrong:
-        raise EnvironmentFileError("; ".join(wrong))
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", prefix], check=True)
-    packages = next(prefix.glob("lib/python*/site-packages"))
-    for dist in closure(wanted):
-        for name, path in _top(dist.name).items():
-            link = packages / name
-            if not link.exists():
-                link.symlink_to(path)
+def parts(content: str) -> tuple[str, list[str]]:
+    """Return the version of Python and the lines of the ``pip:`` part of an environment file."""
+    *conda, last = yaml.safe_load(content)["dependencies"]
+    [python] = [line.removeprefix("python=") for line in conda if line.startswith("python=")]
+    return python, last["pip"]
 
 
-@cache
-def _top(name: str) -> dict[str, Path]:
-    """Return the files and folders that a distribution has in ``site-packages``."""
-    dist = distribution(name)
-    names = {file.parts[0] for file in dist.files or ()} - {"..", "__pycache__"}
-    return {name: Path(str(dist.locate_file(name))).resolve() for name in names}
-
-
-def closure(names: Iterable[str]) -> list[Distribution]:
-    """Return the installed distributions that ``names`` and their requirements, to the end, stand for."""
-    found: dict[str, Distribution] = {}
-    todo = [*map(_requirement, names)]
-    seen = set()
-    while todo:
-        requirement = todo.pop()
-        if str(requirement) in seen:
-            continue
-        seen.add(str(requirement))
-        dist = found.setdefault(requirement.name, distribution(requirement.name))
-        extras = {"", *requirement.extras}
-        for line in dist.requires or ():
-            child = _requirement(line)
-            if child.marker is None or any(child.marker.evaluate({"extra": extra}) for extra in extras):
-                todo.append(child)
-    return list(found.values())
-
-
-_requirement = cache(Requirement)
-
-
-def main(root: str, *words: str) -> int:
+def main(root: str, installer: str, *words: str) -> int:
     """Answer one conda command; the exit code is 1 where an environment cannot be made, 2 for an unknown command."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--file", type=Path)
@@ -137,9 +76,9 @@ def main(root: str, *words: str) -> int:
         case ["env", "create", *rest]:
             given = parser.parse_known_args(rest)[0]
             try:
-                create(given.file.read_text(), given.prefix)
-            except EnvironmentFileError as error:
-                print(f"conda stand-in: {os.path.basename(given.file)}: {error}", file=sys.stderr)
+                create(given.file.read_text(), given.prefix, pip=installer == "pip")
+            except subprocess.CalledProcessError as error:
+                print(f"conda stand-in: {given.file.name}: {error}", file=sys.stderr)
                 return 1
         case _:
             print(f"conda stand-in: not a command that is answered: {shlex.join(words)}", file=sys.stderr)

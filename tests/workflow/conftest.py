@@ -3,12 +3,12 @@
 import json
 import shutil
 import subprocess
-from importlib.metadata import version
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import made_once
+from tests.conftest import ROOT, made_once
 from tests.workflow.conda_standin import create, install
 from tests.workflow.runs import DEMO_TABLE, HISTOGRAMS, TABLE, run, spacewalk
 
@@ -48,11 +48,12 @@ def copied(whole: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tools(registry: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the stand-in in ``conda/`` and an environment that holds Snakemake alone in ``alone/``."""
     folder = tmp_path_factory.mktemp("tools")
     install(folder / "conda")
-    create(f"dependencies: [snakemake={version('snakemake')}]", folder / "alone")
+    pinned = f"[--constraint {ROOT / 'constraints.txt'}, snakemake]"
+    create(f"dependencies: [python={sys.version_info[0]}.{sys.version_info[1]}, pip: {pinned}]", folder / "alone")
     absent = subprocess.run([folder / "alone/bin/python", "-c", "import numpy"], capture_output=True, check=False)
     assert b"No module named 'numpy'" in absent.stderr
     return folder

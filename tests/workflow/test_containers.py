@@ -57,12 +57,12 @@ class TestImage:
         assert version
         assert f"Programming Language :: Python :: {version[1]}" in (ROOT / "pyproject.toml").read_text()
 
-    def test_it_has_the_extras_of_all_and_of_clusters_in_the_versions_of_constraints(self) -> None:
+    def test_it_has_the_extras_of_all_of_clusters_and_of_youtube_in_the_versions_of_constraints(self) -> None:
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
         [everything] = extras["all"]
         [packages] = [run for run in words("RUN") if "--extra" in run]
         wanted = {after for word, after in pairwise(packages) if word == "--extra"}
-        assert wanted == Requirement(everything).extras | {"cluster"}
+        assert wanted == Requirement(everything).extras | {"cluster", "youtube"}
         assert packages[packages.index("--constraints") + 1] == "constraints.txt"
 
     def test_its_user_is_a_number_that_is_not_roots_and_it_runs_any_command(self) -> None:
@@ -131,6 +131,6 @@ def test_an_image_of_the_environments_can_be_written(demo_mirror: Path, tmp_path
     done = snakemake("--cores", "1", target, *options, folder=tmp_path, PATH=path, STEPLINE_MIRROR=str(demo_mirror))
     assert done.returncode == 0, done.stderr
     copied = re.findall(r"^COPY (\S+/envs/(\w+)\.yaml) \S+", done.stdout, re.MULTILINE)
-    assert {name for _, name in copied} >= {"asr", "core", "media", "text"}
+    assert {name for _, name in copied} == {"core", "media", "networks"}
     assert all((tmp_path / source).resolve() == ROOT / f"envs/{name}.yaml" for source, name in copied)
     assert done.stdout.count("conda env create --prefix") == len(copied)

@@ -13,7 +13,6 @@ from snakemake.utils import min_version
 
 from stepline import config as stepline_config, devices, slurm
 from stepline.asr.engines import ENVIRONMENTS, KEYS, THREADS
-from stepline.backbones.sentence import MODELS
 from stepline.datasets.release import REBUILT
 from stepline.errors import ConfigError, SteplineError, in_words
 from stepline.forkserver.listener import listen

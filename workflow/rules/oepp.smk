@@ -52,7 +52,7 @@ rule clusters:
     log:
         "logs/clusters/oepp.{encoder}.log",
     conda:
-        "../../envs/text.yaml"
+        "../../envs/networks.yaml"
     resources:
         **helpers.resources("clusters"),
     message:

@@ -33,7 +33,7 @@ rule encode:
     group:
         "texts" if CLUSTER else None
     conda:
-        lambda wildcards: f"../../envs/{'text' if wildcards.encoder in MODELS else 'vision'}.yaml"
+        "../../envs/networks.yaml"
     resources:
         **helpers.resources("encode"),
     params:

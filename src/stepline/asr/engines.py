@@ -12,10 +12,10 @@ from stepline.needs import Need
 REVISION = 3
 """The revision of recognition by any engine: raise it with a change that gives other transcripts."""
 ENVIRONMENTS = {
-    "pocketsphinx": "asr",
-    "deepgram": "asr",
+    "pocketsphinx": "media",
+    "deepgram": "media",
     "whisper": "whisper",
-    "faster_whisper": "faster-whisper",
+    "faster_whisper": "media",
 }
 """Engine, which is also its package's name -> the file in ``envs/`` that installs it."""
 THREADS = {"pocketsphinx": 4, "deepgram": 1, "whisper": 4, "faster_whisper": 4}

@@ -98,7 +98,7 @@ class Features:
         if own:
             return os.path.abspath(os.path.expanduser(own))
         reader: str = self.config["media"]["reader"]
-        return reader if reader != "pyav" else "vision" if self.networks else "media"
+        return reader if reader != "pyav" else "networks" if self.networks else "media"
 
     def params(self, folder: str, shard: str) -> str:
         """Return the cache key of a shard's features in ``features/<folder>``, in addition to their spec, as text."""

@@ -452,11 +452,11 @@ def test_meteor_that_is_not_wanted_is_missing() -> None:
 
 def test_jobs_have_the_environment_of_what_they_read() -> None:
     for name, kind in KINDS.items():
-        reads = "vision" if name in ENCODED else "text" if "by" in kind.settings else "core"
+        reads = "networks" if name in ENCODED or "by" in kind.settings else "core"
         assert kind.environment == ("media" if kind.decoded else reads), name
         assert kind.gpu == name.startswith("joint")
 
 
 def test_captions_are_scored_where_java_is() -> None:
-    scored = {name for name, kind in KINDS.items() if kind.scored_in == "captions"}
+    scored = {name for name, kind in KINDS.items() if kind.scored_in == "networks"}
     assert scored == {name for name, kind in KINDS.items() if {*kind.metrics} & {*CAPTIONS}}

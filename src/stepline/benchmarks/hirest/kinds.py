@@ -57,7 +57,7 @@ KINDS = {
         sees=("train",),
         metrics=tuple(CAPTIONS),
         splits=EVALUATED,
-        scored_in="captions",
+        scored_in="networks",
     ),
     "truth": Kind(method="methods.baselines:GroundTruth", sees=("steps",), metrics=tuple(SEGMENTS), splits=EVALUATED),
     "zero_shot_retrieval": Kind(
@@ -66,7 +66,7 @@ KINDS = {
         metrics=tuple(RETRIEVAL),
         splits=POOL,
         settings={"frames": int},
-        environment="vision",
+        environment="networks",
     ),
     "zero_shot_moments": Kind(
         method="methods.zero_shot:MomentRetrieval",
@@ -74,7 +74,7 @@ KINDS = {
         metrics=tuple(MOMENTS),
         splits=EVALUATED,
         settings={"rule": {"drop_0.05": (), "drop_0.10": (), "around_8": ()}},
-        environment="vision",
+        environment="networks",
     ),
     "ssim": Kind(
         method="methods.ssim:Ssim",
@@ -91,7 +91,7 @@ KINDS = {
         metrics=tuple(RETRIEVAL),
         splits=POOL,
         settings={"by": ENCODERS},
-        environment="text",
+        environment="networks",
     ),
     "text_moments": Kind(
         method="methods.text:TextMoments",
@@ -99,7 +99,7 @@ KINDS = {
         metrics=tuple(MOMENTS),
         splits=EVALUATED,
         settings={"by": ENCODERS},
-        environment="text",
+        environment="networks",
     ),
     "text_segments": Kind(
         method="methods.text:TextSegments",
@@ -107,7 +107,7 @@ KINDS = {
         metrics=tuple(SEGMENTS),
         splits=EVALUATED,
         settings={"by": ENCODERS},
-        environment="text",
+        environment="networks",
     ),
     "retrieval_files": Kind(
         method="methods.files:PredictionFiles", sees=("query", "video", "train"), metrics=tuple(RETRIEVAL), splits=POOL
@@ -117,14 +117,14 @@ KINDS = {
         sees=("query", "video", "moment"),
         metrics=JOINT,
         splits=EVALUATED,
-        scored_in="captions",
+        scored_in="networks",
     ),
     "caption_files": Kind(
         method="methods.files:PredictionFiles",
         sees=("query", "video"),
         metrics=tuple(CAPTIONS),
         splits=EVALUATED,
-        scored_in="captions",
+        scored_in="networks",
     ),
     "joint": Kind(
         method="methods.joint:JointMethod",
@@ -134,8 +134,8 @@ KINDS = {
         splits=EVALUATED,
         settings=AUDIO,
         gpu=True,
-        environment="vision",
-        scored_in="captions",
+        environment="networks",
+        scored_in="networks",
     ),
     "joint_released": Kind(
         method="methods.joint:ReleasedJoint",
@@ -143,7 +143,7 @@ KINDS = {
         metrics=JOINT,
         splits=EVALUATED,
         gpu=True,
-        environment="vision",
-        scored_in="captions",
+        environment="networks",
+        scored_in="networks",
     ),
 }

@@ -67,7 +67,7 @@ KINDS = {
         metrics=of_splits(*SPLITS),
         splits=EVALUATED,
         settings={"by": {"tfidf": (), "mpnet": ()}, "order": {"free": (), "article": ()}},
-        environment="text",
+        environment="networks",
     ),
     "zero_shot": Kind(
         method="methods.zero_shot:ZeroShot",
@@ -75,7 +75,7 @@ KINDS = {
         metrics=PREDICTED,
         splits=EVALUATED,
         settings={"text": TEXTS, "input": INPUTS},
-        environment="vision",
+        environment="networks",
     ),
     "actionformer": Kind(
         method="methods.actionformer:ActionFormerMethod",
@@ -84,7 +84,7 @@ KINDS = {
         metrics=of_splits(*SEEN),
         splits=SEEN,
         gpu=True,
-        environment="vision",
+        environment="networks",
     ),
     "actionformer_t": Kind(
         method="methods.actionformer:ActionFormerMethod",
@@ -94,7 +94,7 @@ KINDS = {
         splits=EVALUATED,
         settings={"text": TEXTS, "input": INPUTS, "data": DATA, "init": (str, None)},
         gpu=True,
-        environment="vision",
+        environment="networks",
     ),
     "umt": Kind(
         method="methods.umt:UmtMethod",
@@ -104,7 +104,7 @@ KINDS = {
         splits=EVALUATED,
         settings={"text": TEXTS, "input": INPUTS, "data": DATA},
         gpu=True,
-        environment="vision",
+        environment="networks",
     ),
     "mt_bce": Kind(
         method="methods.mt_bce:MtBce",
@@ -114,7 +114,7 @@ KINDS = {
         splits=EVALUATED,
         settings={"text": TEXTS, "input": INPUTS, "data": DATA, "init": (str, None)},
         gpu=True,
-        environment="vision",
+        environment="networks",
     ),
     "transfer": Kind(
         method="methods.heads:Transfer",
@@ -123,7 +123,7 @@ KINDS = {
         splits=("crosstask",),
         settings={"of": str},
         gpu=True,
-        environment="vision",
+        environment="networks",
     ),
     "files": Kind(
         method="methods.files:PredictionFiles", sees=("video", "article"), metrics=of_splits(*SPLITS), splits=EVALUATED

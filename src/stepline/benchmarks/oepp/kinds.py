@@ -14,7 +14,7 @@ SEEING = ("observations", "action_pool")
 TRAINED: dict[str, Any] = {
     "sees": ("observations", "train", "val", "action_pool"),
     "splits": ALL,
-    "environment": "text",
+    "environment": "networks",
     "gpu": True,
 }
 
@@ -41,7 +41,9 @@ KINDS = {
     "frequent": Kind(
         method="methods.frequent:MostFrequent", sees=("train_annotation", "action_pool"), settings=ANY, splits=ALL
     ),
-    "matching": Kind(method="methods.matching:Matching", sees=SEEING, settings=HORIZON, splits=ALL, environment="text"),
+    "matching": Kind(
+        method="methods.matching:Matching", sees=SEEING, settings=HORIZON, splits=ALL, environment="networks"
+    ),
     "mlp": HEADS,
     "transformer": HEADS,
     "pdpp": Kind(method="methods.pdpp:Pdpp", options="pdpp", settings=HORIZON, **TRAINED),
@@ -51,7 +53,7 @@ KINDS = {
         settings={**ANY, "images": IMAGES},
         splits=("base", "novel"),
         decoded=True,
-        environment="vision",
+        environment="networks",
     ),
 }
 """The methods by kind. A language model does not plan val, because its service costs money."""

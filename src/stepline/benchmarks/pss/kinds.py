@@ -37,7 +37,7 @@ KINDS = {
         sees=("video", "train", "val"),
         settings={"matcher": MATCHERS, "proposals": {"learned": (), "ground_truth": ("segments",)}},
         gpu=True,
-        environment="text",
+        environment="networks",
         scored_in="meteor",
     ),
     "procnet": Kind(
@@ -46,6 +46,6 @@ KINDS = {
         sees=("video", "train", "val"),
         metrics=SEGMENTS,
         gpu=True,
-        environment="text",
+        environment="networks",
     ),
 }

@@ -41,7 +41,7 @@ class Segments(StepRecognition):
     studies = ("segments",)
     kinds = {
         **StepRecognition.kinds,
-        "zero_shot": Kind(method="zero_shot:ZeroShot", sees=("segment", "video"), environment="vision"),
+        "zero_shot": Kind(method="zero_shot:ZeroShot", sees=("segment", "video"), environment="networks"),
     }
     metrics = {
         **StepRecognition.metrics,

@@ -75,7 +75,7 @@ class StepRecognition(Benchmark[Entry]):
             method="stepline.benchmarks.segments.methods:Linear",
             options="linear",
             sees=("segment", "video", "train", "val"),
-            environment="text",
+            environment="networks",
         ),
         "statistics": Kind(method=None, metrics=("videos", "segments", "steps", "hours", "unseen")),
     }

@@ -173,7 +173,7 @@ KINDS: Mapping[str, SpacewalkKind] = {
         options="last_layer",
         thresholded=True,
         sees=("window", "train", "val"),
-        environment="text",
+        environment="networks",
     ),
     "llm": SpacewalkKind(
         method="methods.llm:LanguageModel", transcribed=True, metrics=("accuracy",), sees=("window", "train")
@@ -197,7 +197,7 @@ KINDS: Mapping[str, SpacewalkKind] = {
         sees=("window", "train", "val"),
         settings={"head": HEADS, "steps": str},
         gpu=True,
-        environment="text",
+        environment="networks",
     ),
     "all-layer": SpacewalkKind(
         method="methods.all_layer:AllLayer",
@@ -210,7 +210,7 @@ KINDS: Mapping[str, SpacewalkKind] = {
         thresholded=True,
         sees=("window", "train"),
         settings={"samples_per_video": int, "videos": int},
-        environment="vision",
+        environment="networks",
     ),
     "late-fusion": SpacewalkKind(
         method="methods.late_fusion:LateFusion",
