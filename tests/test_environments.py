@@ -46,7 +46,7 @@ MODULES = {
         *("av", "cv2", "obstore", "scenedetect", "skimage.metrics", "zarr"),
         *("deepgram", "faster_whisper", "pocketsphinx"),
     ],
-    "networks": [*NETWORKS, "pycocoevalcap", "snowballstemmer", "safetensors.torch"],
+    "networks": [*NETWORKS, "openpyxl", "pycocoevalcap", "snowballstemmer", "safetensors.torch"],
     "meteor": ["pycocoevalcap", "pyarrow.parquet", "snowballstemmer"],
     "whisper": ["torch", "whisper"],
     "decord": [*NETWORKS, "decord"],
@@ -149,14 +149,21 @@ class TestEnvironmentFile:
         assert ("torch" in names) == (file.stem in WITH_TORCH)
         assert not {name for name in names if name.startswith(("cuda-", "nvidia-"))}
 
-    @pytest.mark.slow
-    @pytest.mark.usefixtures("registry")
-    def test_what_it_installs_is_what_its_jobs_import(self, file, tmp_path):
-        if file.stem in WITH_TORCH:
-            pytest.importorskip("torch")
-        create(file.read_text(), tmp_path / "prefix")
-        code = ";".join(f"import {module}" for module in MODULES[file.stem])
-        subprocess.run([tmp_path / "prefix/bin/python", "-c", code], cwd=tmp_path, check=True)
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize("name", ["core", "media", "meteor", "networks"])
+def test_what_an_environment_installs_is_what_its_jobs_import(name, tmp_path):
+    """The others, and all of them with pip: ``test_each_file_alone_is_enough_for_pip_and_for_its_jobs``."""
+    if name in WITH_TORCH:
+        pytest.importorskip("torch")
+    create((ROOT / f"envs/{name}.yaml").read_text(), tmp_path / "prefix")
+    code = ";".join(f"import {module}" for module in MODULES[name])
+    subprocess.run([tmp_path / "prefix/bin/python", "-c", code], cwd=tmp_path, check=True)
+
+
+def test_each_environment_has_a_list_of_what_its_jobs_import():
+    assert [file.stem for file in ENVS] == sorted(MODULES)
 
 
 def test_every_installed_dependency_may_stand_beside_apache_code():

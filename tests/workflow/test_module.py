@@ -23,7 +23,7 @@ module stepline:
     snakefile: {snakefile}
     config: config
 {more}
-use rule * from stepline as stepline_*
+use rule * from stepline exclude all as stepline_*
 """
 RELEASE = "datasets/spacewalk/v2/release.json"
 
@@ -64,7 +64,7 @@ def packages(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_a_study_goes_on_in_a_module(small: Path, real_data: Path) -> None:
     """Rules of another name, and of another workflow, make the same: only what the table's user adds is run."""
-    write_workflow(small, repr(str(ROOT / "Snakefile")))
+    write_workflow(small, repr(str(ROOT / "workflow/Snakefile")))
     done = run_module(small, mirror=real_data)
     assert done.returncode == 0, done.stderr
     assert messages(done) == ["count"]
