@@ -1,7 +1,8 @@
 """Build the demo study from its script, its narration and photographs in the package scikit-image.
 
-The footage is a camera that moves over a photograph. Each recording begins with a preview, one narrated clip per step, like the animations that open a spacewalk broadcast.
-Then the steps follow in order, with repetitions and Irrelevant parts. Clips are joined by hard cuts.
+Each recording begins with a preview, one narrated clip per step, like the animations that open a spacewalk broadcast.
+Then the steps follow in order, with repetitions and Irrelevant parts. In each clip a camera moves over a photograph.
+Clips are joined by hard cuts.
 """
 
 import hashlib
@@ -18,11 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 import stepline
-from stepline.datasets.demo import script
+from stepline.datasets.demo import photograph, script
 from stepline.datasets.schema import SPLITS
-from stepline.errors import MissingError
 from stepline.io import atomic_path, read_json, sha256_file, write_json
-from stepline.needs import how_to_install
 from stepline.progress import progress
 from stepline.spec import digest
 
@@ -65,7 +64,7 @@ def build(mirror: Path, truth: Path) -> None:
 def _inputs() -> str:
     package = files("stepline.demo")
     sound = [hashlib.sha256(_opus(name).read_bytes()).hexdigest() for name in script()["recordings"]]
-    photographs = [sha256_file(_photograph(name)) for name in script()["footage"]]
+    photographs = [sha256_file(photograph(name)) for name in script()["footage"]]
     versions = [stepline.__version__, av.__version__, cv2.__version__, np.__version__]
     return digest([script(), sound, photographs, package.joinpath("build.py").read_text(encoding="utf-8"), versions])
 
@@ -149,30 +148,23 @@ def _sound(name: str, recording: dict[str, Any]) -> npt.NDArray[np.float32]:
 
 def _frames(recording: dict[str, Any]) -> Iterator[av.VideoFrame]:
     for clip in recording["clips"]:
-        n = round(clip["duration_s"] * script()["fps"])
-        if "step" in clip:
-            yield from _move(recording["steps"][clip["step"] - 1]["footage"], "preview", n)
-        elif clip["label"] > 0:
-            yield from _move(recording["steps"][clip["label"] - 1]["footage"], "recording", n)
+        shown = clip.get("step", clip["label"])
+        if shown > 0:
+            name = recording["steps"][shown - 1]["footage"]
         else:
-            yield from _move(recording["irrelevant_footage" if clip["label"] == 0 else "tail_footage"], "recording", n)
+            name = recording["irrelevant_footage" if shown == 0 else "tail_footage"]
+        move = script()["footage"][name]["preview" if "step" in clip else "recording"]
+        yield from _footage(name, move, round(clip["duration_s"] * script()["fps"]))
 
 
-def _move(photograph: str, part: str, n: int) -> Iterator[av.VideoFrame]:
-    picture = cv2.imread(str(_photograph(photograph)))
-    size, move = (script()["width"], script()["height"]), script()["footage"][photograph][part]
+def _footage(name: str, move: list[int], n: int) -> Iterator[av.VideoFrame]:
+    picture, size = np.asarray(cv2.imread(str(photograph(name))), np.uint8), (script()["width"], script()["height"])
     for x, y, width in np.linspace(move[:3], move[3:], n):
         scale = width / size[0]
         window = np.array([[scale, 0, x], [0, scale, y]])
         shown = cv2.warpAffine(picture, window, size, flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP)
-        yield av.VideoFrame.from_ndarray(cv2.cvtColor(shown, cv2.COLOR_BGR2YUV_I420), format="yuv420p")
-
-
-def _photograph(name: str) -> Path:
-    try:
-        return Path(str(files("skimage").joinpath("data", name)))
-    except ModuleNotFoundError:
-        raise MissingError(f"the demo needs the photographs of scikit-image: {how_to_install('media')}") from None
+        frame = np.asarray(cv2.cvtColor(shown, cv2.COLOR_BGR2YUV_I420), np.uint8)
+        yield av.VideoFrame.from_ndarray(frame, format="yuv420p")
 
 
 def _encode(path: Path, recording: dict[str, Any], sound: npt.NDArray[np.float32]) -> None:
