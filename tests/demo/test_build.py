@@ -115,13 +115,16 @@ def test_the_camera_moves_within_its_photograph_and_elsewhere_than_in_the_previe
         assert len({*map(tuple, windows)}) == 4, name
 
 
-def test_every_frame_differs_from_the_one_before_and_far_more_at_cuts(mirror, truth):
+def test_the_camera_always_moves_a_cut_is_far_more_and_a_step_is_not_its_preview_again(mirror, truth):
     with av.open(str(mirror / "demo/videos/garden.mp4")) as container:
         frames = np.stack([frame.to_ndarray(format="gray") for frame in container.decode(video=0)])
     moved = np.array([np.abs(after.astype(int) - before).mean() for before, after in pairwise(frames)])
     cuts = [shot["start_frame"] - 1 for shot in truth["videos"]["garden"]["shots"][1:]]
     assert np.delete(moved, cuts).min() > 0.3
     assert np.delete(moved, cuts).max() < moved[cuts].min() / 2
+    opening, first, *_ = truth["videos"]["garden"]["labels"]
+    assert (opening["start_frame"], first["label"]) == (0, 1)
+    assert np.abs(frames[first["start_frame"]].astype(int) - frames[0]).mean() > 10
 
 
 def test_the_sentences_lie_in_their_clips_and_do_not_overlap(truth):
