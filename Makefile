@@ -59,7 +59,7 @@ perf: develop
 
 # Test the parts that work without torch, in a separate environment.
 test-core:
-	$(MAKE) pytest DEVELOP=media,asr,coin,s3,demo,test \
+	$(MAKE) pytest DEVELOP=media,asr,coin,s3,test \
 	    VENV=build/core-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 install: $(VENV)/installed

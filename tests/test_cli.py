@@ -255,7 +255,6 @@ def test_a_mirror_that_is_not_there_is_one_line_even_where_nothing_is_looked_for
 def test_a_package_that_is_not_installed_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    pytest.importorskip("skvideo")
     monkeypatch.setitem(sys.modules, "av", None)
     monkeypatch.delitem(sys.modules, "stepline.demo.build", raising=False)
     assert cli.main(["demo", "--mirror", str(tmp_path / "m"), "--truth", str(tmp_path / "t.json")]) == 2

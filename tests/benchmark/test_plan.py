@@ -336,7 +336,7 @@ class TestFilledBy:
         assert made.command_for(Need("release", "tiny/second"), "table1.csv") == "stepline fetch tiny/second"
         within = Need("config", "tiny.metrics.within", "2")
         assert made.command_for(within, "table1.csv") == f"{self.RUN} --config 'tiny={{metrics: {{within: 2}}}}'"
-        assert made.how_to_fill(Need("package", "scikit-video")) == "pip install scikit-video"
+        assert made.how_to_fill(Need("package", "mir-eval")) == "pip install mir-eval"
 
     @pytest.mark.parametrize(
         ("url", "command"),

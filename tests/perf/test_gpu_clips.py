@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("av")
-pytest.importorskip("skvideo")
 
 from stepline.media.timeline import scan
 

@@ -5,10 +5,14 @@
 
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from stepline.datasets.schema import Video
+from stepline.errors import MissingError
 from stepline.io import read_yaml
+from stepline.needs import how_to_install
 
 FPS = 25.0
 SAMPLES_PER_VIDEO = 100
@@ -23,6 +27,14 @@ def script() -> dict[str, Any]:
     """Return the script of the study: footage, recordings, clips and sentences. Callers must not modify it."""
     content: dict[str, Any] = read_yaml(files("stepline").joinpath("demo/script.yaml").read_text(encoding="utf-8"))
     return content
+
+
+def photograph(name: str) -> Path:
+    """Return the path of a photograph in scikit-image; raise MissingError if that is not installed."""
+    found = find_spec("skimage")
+    if not (found and found.origin):
+        raise MissingError(f"the demo needs the photographs of scikit-image: {how_to_install('media')}")
+    return Path(found.origin).with_name("data") / name
 
 
 def videos() -> tuple[Video, ...]:
