@@ -45,6 +45,7 @@ def build(mirror: Path, truth: Path) -> None:
         return
     recordings = script()["recordings"]
     videos = {name: _truth(recording) for name, recording in recordings.items()}
+    cv2.setNumThreads(0)  # a frame is too small to be worth threads
     folder = mirror / "demo"
     for name, recording in progress(recordings.items(), what="demo", unit="videos", total=len(recordings)):
         with atomic_path(folder / "videos" / f"{name}.mp4") as part:
