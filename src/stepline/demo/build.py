@@ -45,6 +45,7 @@ def build(mirror: Path, truth: Path) -> None:
         return
     recordings = script()["recordings"]
     videos = {name: _truth(recording) for name, recording in recordings.items()}
+    cv2.setNumThreads(0)  # a frame is too small to be worth threads
     folder = mirror / "demo"
     for name, recording in progress(recordings.items(), what="demo", unit="videos", total=len(recordings)):
         with atomic_path(folder / "videos" / f"{name}.mp4") as part:
@@ -170,7 +171,7 @@ def _footage(name: str, move: list[int], n: int) -> Iterator[av.VideoFrame]:
 def _encode(path: Path, recording: dict[str, Any], sound: npt.NDArray[np.float32]) -> None:
     fps = script()["fps"]
     per_frame = AUDIO_RATE // fps
-    # From veryfast on, x264 weighs the blocks of the first frames by memory that it has not set: the bytes would vary.
+    # Slower presets use x264's macroblock tree, which reads memory that it has not set: the bytes would vary.
     options = {"preset": "superfast", "crf": "28", "threads": "2"}
     with av.open(str(path), "w", format="mp4", options={"fflags": "+bitexact"}) as container:
         picture = container.add_stream("libx264", rate=fps, options=options)
