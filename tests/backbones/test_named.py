@@ -221,9 +221,12 @@ def test_what_is_known_of_a_model_is_kept(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(named, "_module", lambda _: pytest.fail("the library is imported"))
     assert named.spec(name) == spec
     assert named.weights(name) == weights
-    monkeypatch.setattr(named, "version", lambda _: "another")
-    with pytest.raises(pytest.fail.Exception):
-        named.spec(name)
+    with monkeypatch.context() as patched:
+        patched.setattr(named, "version", lambda _: "another")
+        with pytest.raises(pytest.fail.Exception):
+            named.spec(name)
+    monkeypatch.setattr(named, "find_spec", lambda _: None)
+    assert (named.spec(name), named.weights(name)) == (spec, weights), "as in an environment without the library"
 
 
 def test_the_hub_s_weights_are_asked_for_before_the_spec(hub: Hub) -> None:

@@ -55,6 +55,14 @@ def test_a_reader_that_is_not_installed_is_missing(name: str, monkeypatch: pytes
     assert missing(name, config(media={"reader": "decord"})) == missing(name, config())
 
 
+@pytest.mark.parametrize("name", ["histogram", "s3d-pss"])
+def test_object_storage_needs_its_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STEPLINE_CONDA", raising=False)
+    monkeypatch.setattr(needs, "find_spec", lambda package: None if package == "obstore" else package)
+    before = missing(name, config())
+    assert {*missing(name, config(features={"store": "s3://bucket"}))} == {Need("package", "obstore"), *before}
+
+
 def test_the_orientation_is_part_of_a_spec_only_where_it_is_not_the_default() -> None:
     upright, stored = (resolve("histogram", config(media={"orientation": each})) for each in ("upright", "stored"))
     assert "orientation" not in upright.record()

@@ -22,6 +22,7 @@ from stepline.pipeline import how_to_fill
         (Need("videos", "demo"), "stepline fetch demo/videos"),
         (Need("package", "timm"), "pip install -c constraints.txt -e '.[all]'"),
         (Need("package", "decord"), "pip install -c constraints.txt -e '.[decord]'"),
+        (Need("package", "obstore"), "pip install -c constraints.txt -e '.[s3]'"),
         (Need("split", "val"), ""),
     ],
 )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stepline.backbones.clip_text import TextEncoder
 
 CACHE = Path(".stepline/named")
-REVISION = 2
+REVISION = 3
 """The version of the cached content."""
 TOKENIZER = "#tokenizer"
 """The suffix of weights names for the tokenizer of a text tower."""
@@ -123,24 +123,29 @@ def _specs(name: str) -> tuple[ClipSpec, TextSpec | None]:
 
 
 def _kept(kind: str, name: str, digests: Iterable[str], make: Callable[[Any, str], Any]) -> Any:
-    """Return the result of ``make`` for the library's module and the name within it, from the cache if possible."""
+    """Return the result of ``make`` for the library's module and the name within it, from the cache if possible.
+
+    An entry of the cache is of the installed version. A job of an environment without the library uses the last entry.
+    """
     prefix, _, model = name.partition(":")
     if prefix not in LIBRARIES or not model:
         raise ConfigError(f"backbone {name!r} is not known: a model by name is {FORMS}")
     distribution, _ = LIBRARIES[prefix]
-    if find_spec(distribution.removesuffix("_torch")) is None:
+    path = CACHE / f"{slug(name)}-{kind}-{digest([REVISION, name, *digests])}.json"
+    kept = read_json(path) if path.is_file() else {"version": None}
+    here = find_spec(distribution.removesuffix("_torch")) is not None
+    installed = version(distribution) if here else kept["version"]
+    if installed is None:
         raise MissingError(f"backbone {name} needs the package {distribution}: install stepline[vision]")
-    key = digest([REVISION, name, version(distribution), *digests])
-    path = CACHE / f"{slug(name)}-{kind}-{key}.json"
-    if path.is_file():
-        return read_json(path)
-    content = canonical_json(make(_module(prefix), model))
+    if installed == kept["version"]:
+        return kept["content"]
+    content = canonical_json({"version": installed, "content": make(_module(prefix), model)})
     if kind == "weights":  # from the network, to which the next command may have no access
         with suppress(OSError):
             write_text(path, content)
     else:
         write_cache(path, content)
-    return parse_json(content)
+    return parse_json(content)["content"]
 
 
 def _module(prefix: str) -> Any:

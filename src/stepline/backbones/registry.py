@@ -209,11 +209,12 @@ def missing(name: str, config: "Config") -> tuple[Need, ...]:
         spec = resolve(name, config)
     except MissingError:
         return _not_installed(name.partition(":")[0]) or (Need("weights", weights_name(name)),)
-    reader = absent(Need("package", "decord")) if spec.reader == "decord" else ()
+    used = [("decord", spec.reader == "decord"), ("obstore", config["features"]["store"])]
+    packages = absent(*(Need("package", name) for name, uses in used if uses))
     if not isinstance(spec, ClipSpec):
-        return reader
+        return packages
     weights = (Need("weights", each) for each in spec.weights if locate(each) is None)
-    return in_order((*_absent(spec.architecture), *reader, *weights))
+    return in_order((*_absent(spec.architecture), *packages, *weights))
 
 
 def text_encoder(name: str, config: "Config") -> Any:

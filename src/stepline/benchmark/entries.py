@@ -20,8 +20,8 @@ class Kind:
     ``int`` allows any number from 1, ``str`` the id of another entry. A tuple of one of these and None is an optional
     setting. metrics: the metrics that can score its predictions; () means all. splits: the splits on which its entries
     are evaluated by default. drawn: whether it draws random numbers, so that an entry has ``seeds``. decoded: whether
-    its jobs decode videos. environment: the conda environment of its jobs. scored_in: the environment of its scores.
-    gpu: whether its jobs use a GPU if there is one.
+    its jobs decode videos. environment: the conda environment of its jobs, a file in ``envs/``. scored_in: that of its
+    scores. gpu: whether its jobs use a GPU if there is one.
     """
 
     method: str | None

@@ -7,6 +7,9 @@ from stepline.backbones import weights as backbones
 from stepline.errors import MissingError
 from stepline.needs import Need, how_to_install
 
+EXTRAS = {"decord": "decord", "obstore": "s3", "openpyxl": "coin"}
+"""Package -> the extra that installs it; ``all`` installs the others."""
+
 
 def how_to_fill(need: Need) -> str:
     """Return the command that installs or downloads what is missing; "" if there is none."""
@@ -17,7 +20,7 @@ def how_to_fill(need: Need) -> str:
         "videos": f"stepline fetch {need.what}/videos",
         "key": f"export {need.what}=...",
         "java": "apt install default-jre-headless",
-        "package": how_to_install("decord" if need.what == "decord" else "all"),
+        "package": how_to_install(EXTRAS.get(need.what, "all")),
     }
     return commands.get(need.kind, "")
 
