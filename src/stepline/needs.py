@@ -4,11 +4,11 @@ import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, get_args
 
+import stepline
 from stepline.errors import StoreError
 
 NeedKind = Literal[
@@ -58,9 +58,9 @@ class Need:
 
 def how_to_install(extra: str = "all") -> str:
     """Return the command that installs an extra of the package: in a checkout, or where a release is installed."""
-    if (Path(__file__).parents[2] / "constraints.txt").exists():
+    if (Path(__file__).resolve().parents[2] / "constraints.txt").exists():
         return f"pip install -c constraints.txt -e '.[{extra}]'"
-    return f"pip install 'stepline[{extra}]=={version('stepline')}'"
+    return f"pip install 'stepline[{extra}]=={stepline.__version__}'"
 
 
 def absent(*needs: Need) -> tuple[Need, ...]:
