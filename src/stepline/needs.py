@@ -2,13 +2,13 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, get_args
 
-import stepline
 from stepline.errors import StoreError
 
 NeedKind = Literal[
@@ -60,7 +60,7 @@ def how_to_install(extra: str = "all") -> str:
     """Return the command that installs an extra of the package: in a checkout, or where a release is installed."""
     if (Path(__file__).resolve().parents[2] / "constraints.txt").exists():
         return f"pip install -c constraints.txt -e '.[{extra}]'"
-    return f"pip install 'stepline[{extra}]=={stepline.__version__}'"
+    return f"pip install 'stepline[{extra}]=={sys.modules['stepline'].__version__}'"
 
 
 def absent(*needs: Need) -> tuple[Need, ...]:
