@@ -150,6 +150,7 @@ class TestEnvironmentFile:
         assert content["dependencies"][:-1] == ["python=3.11", "pip", *PROGRAMS.get(file.stem, [])]
 
     def test_it_has_what_its_jobs_import(self, file):
+        pytest.importorskip("torch")
         names = {line.partition("==")[0] for line in parts(file.read_text())[1]}
         owners = packages_distributions()
         for module in [*MODULES[file.stem], *(ON_TORCHVISION if file.stem in ("decord", "networks") else ())]:
