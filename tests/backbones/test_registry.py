@@ -45,22 +45,20 @@ def test_precision_reader_and_what_is_stored_come_from_the_configuration() -> No
     assert resolve("histogram", changed).reader == "decord"
 
 
+@pytest.mark.parametrize(
+    ("package", "used"),
+    [("decord", {"media": {"reader": "decord"}}), ("obstore", {"features": {"store": "s3://bucket"}})],
+)
 @pytest.mark.parametrize("name", ["histogram", "s3d-pss"])
-def test_a_reader_that_is_not_installed_is_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_reads_videos_or_stores_rows_is_missing_where_it_is_not_installed(
+    name: str, package: str, used: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("STEPLINE_CONDA", raising=False)
-    monkeypatch.setattr(needs, "find_spec", lambda package: None if package == "decord" else package)
+    monkeypatch.setattr(needs, "find_spec", lambda each: None if each == package else each)
     before = missing(name, config())
-    assert {*missing(name, config(media={"reader": "decord"}))} == {Need("package", "decord"), *before}
+    assert {*missing(name, config(**used))} == {Need("package", package), *before}
     monkeypatch.setenv("STEPLINE_CONDA", "1")
-    assert missing(name, config(media={"reader": "decord"})) == missing(name, config())
-
-
-@pytest.mark.parametrize("name", ["histogram", "s3d-pss"])
-def test_object_storage_needs_its_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("STEPLINE_CONDA", raising=False)
-    monkeypatch.setattr(needs, "find_spec", lambda package: None if package == "obstore" else package)
-    before = missing(name, config())
-    assert {*missing(name, config(features={"store": "s3://bucket"}))} == {Need("package", "obstore"), *before}
+    assert missing(name, config(**used)) == missing(name, config())
 
 
 def test_the_orientation_is_part_of_a_spec_only_where_it_is_not_the_default() -> None:
