@@ -6,7 +6,7 @@ import io
 import json
 import os
 import re
-import sys
+import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -249,12 +249,19 @@ def write_tensors(
 ) -> None:
     """Write ``tensors`` to ``path`` atomically, as sealed safetensors with ``about`` as metadata.
 
-    save: ``save_file`` of ``safetensors.numpy`` or ``safetensors.torch``, which tells the module. It is not called: it
-    would replace the locked file by another, readable only by its owner.
+    save: ``save_file`` of ``safetensors.numpy`` or ``safetensors.torch``. It replaces the file by another, which only
+    its owner can read and no lock protects. So it writes into a folder, from which the content is copied.
     """
-    content: bytes = sys.modules[save.__module__].save(dict(tensors), metadata={**(about or {}), KEY: OPEN})
-    with atomic_path(path) as part:
-        part.write_bytes(content)
+    from safetensors import SafetensorError
+
+    with folder_beside(Path(path)) as folder, atomic_path(path) as part:
+        try:
+            save(tensors, folder / "tensors", metadata={**(about or {}), KEY: OPEN})
+        except SafetensorError as error:
+            if found := re.search(r"os error (\d+)", str(error)):
+                raise OSError(int(found[1]), os.strerror(int(found[1]))) from None
+            raise
+        shutil.copyfile(folder / "tensors", part)
         seal(part)
 
 
