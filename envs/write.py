@@ -1,6 +1,6 @@
 """Write the conda environments: Python and programs from conda-forge, packages from PyPI in the tested versions.
 
-Run ``.venv/bin/python envs/write.py`` after a change of ``pyproject.toml`` or ``constraints.txt``. It needs uv and PyPI.
+Run ``.venv/bin/python envs/write.py`` after a change of ``pyproject.toml`` or ``constraints.txt``. It needs PyPI.
 """
 
 import re
